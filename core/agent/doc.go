@@ -1,0 +1,3 @@
+// Package agent builds the daemon from its configuration and runs it: start, signals, reload, drain. It is the one place where
+// the parts meet.
+package agent

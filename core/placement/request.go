@@ -1,0 +1,110 @@
+// Package placement decides which account serves: keep, follow, sibling, filter, class, score, select.
+//
+// It is pure: a read snapshot of accounts, windows, blockers, estimators and reservations plus the time go in, a
+// decision with its full reasoning comes out. core/state wraps it in the one write transaction that also reserves.
+package placement
+
+import (
+	"time"
+
+	"github.com/noria-dev/noria/core/quota"
+)
+
+// Request is one attempt that wants an account.
+type Request struct {
+	// Attempt identifies this try; unique while the process lives.
+	Attempt uint64
+	// RequestID groups the attempts of one client request.
+	RequestID string
+	// Session is the session key, provider/identity; empty: placed alone, binds nothing.
+	Session  string
+	Provider string
+	// Model is the exact model asked for, empty when unknown.
+	Model string
+	// Binds is true for turns.
+	Binds bool
+	// Detour: the session's account is throttled; this attempt goes elsewhere and its acceptance binds nothing.
+	Detour bool
+	// Tried accounts of this request, in order.
+	Tried []quota.AccountID
+	At    time.Time
+}
+
+// How an account was chosen.
+type How string
+
+// Ways to choose.
+const (
+	HowBound    How = "bound"
+	HowFollow   How = "follow"
+	HowSibling  How = "sibling"
+	HowKnown    How = "known"
+	HowCautious How = "cautious"
+)
+
+// Decision is the answer, with its reasoning.
+type Decision struct {
+	// Placed is false when no account can serve.
+	Placed  bool            `json:"placed"`
+	Account quota.AccountID `json:"account,omitzero"`
+	How     How             `json:"how,omitempty"`
+	Score   float64         `json:"score"`
+	// Margin to the next candidate of the same class.
+	Margin float64 `json:"margin"`
+	// Bound: the session and model had a binding to Account when this was decided.
+	Bound bool `json:"bound"`
+	// Candidates are all accounts of the provider, with what filtered them or their terms; nil when the decision took
+	// none (bound, follow, sibling).
+	Candidates []Candidate `json:"candidates,omitempty"`
+	// Forecast is set when nothing was placed.
+	Forecast Forecast  `json:"forecast,omitzero"`
+	At       time.Time `json:"at"`
+}
+
+// ForecastKind says how much a forecast is worth.
+type ForecastKind string
+
+// Kinds of forecasts.
+const (
+	ForecastExact       ForecastKind = "exact"
+	ForecastNoLaterThan ForecastKind = "no_later_than"
+	ForecastUnknown     ForecastKind = "unknown"
+)
+
+// Forecast is the earliest time at which all blockers of at least one account can have cleared.
+type Forecast struct {
+	Kind ForecastKind `json:"kind"`
+	// At is zero when Kind is ForecastUnknown.
+	At time.Time `json:"at,omitzero"`
+	// Account that is free first, and the window that governs it (empty when mixed or unknown).
+	Account quota.AccountID `json:"account,omitzero"`
+	Window  string          `json:"window,omitempty"`
+	// Causes count each account of the provider once, by what keeps it away.
+	Causes map[string]int `json:"causes,omitempty"`
+}
+
+// Candidate is one account in a decision.
+type Candidate struct {
+	Account quota.AccountID `json:"account"`
+	// Filtered names the step that dropped it: disabled, model, blocked, tried, cooldown; empty: it was scored.
+	Filtered string `json:"filtered,omitempty"`
+	// Detail in words for Filtered.
+	Detail string  `json:"detail,omitempty"`
+	Known  bool    `json:"known"`
+	Score  float64 `json:"score"`
+	Terms  []Term  `json:"terms,omitempty"`
+}
+
+// Term is the arithmetic of one applicable window; see the package documentation for the symbols.
+type Term struct {
+	Window      string  `json:"window"`
+	State       string  `json:"state"`
+	Kappa       float64 `json:"kappa"`
+	Used        float64 `json:"used"`
+	Reserved    float64 `json:"reserved"`
+	Committed   float64 `json:"committed"`
+	New         float64 `json:"new"`
+	HoursLeft   float64 `json:"hours_left"`
+	Rate        float64 `json:"rate"`
+	Sustainable float64 `json:"sustainable"`
+}

@@ -1,0 +1,274 @@
+package sdk
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Adapter is what an author writes. All methods but Describe may be called concurrently and are given a context with a
+// deadline.
+type Adapter interface {
+	// Describe has no side effects; two calls give equal answers.
+	Describe() Descriptor
+	// Lease hands out the credential headers of one account. An error made with [Refuse] says why there are none; any
+	// other error counts as temporary.
+	Lease(ctx context.Context, account Account, req LeaseRequest) (Lease, error)
+	// Classify says what a failed response or an inspected stream event means.
+	Classify(ctx context.Context, account Account, resp Response) (Verdict, error)
+	// Observe turns exposed headers and telemetry events of answers into windows.
+	Observe(ctx context.Context, account Account, obs Observation) ([]Window, error)
+}
+
+// The optional interfaces below are found by type assertion; those that stand for a service are advertised to the host.
+type (
+	// Configurer is told of every configuration after it was validated and before an account of it is used.
+	Configurer interface {
+		Configure(ctx context.Context, config Config) error
+	}
+	// Validator checks a configuration beyond its schema and applies nothing.
+	Validator interface {
+		Validate(ctx context.Context, config Config) []Diagnostic
+	}
+	// WindowDeclarer says which windows one account has, when that differs from [Profile.Windows].
+	WindowDeclarer interface {
+		Windows(account Account) (windows []WindowDeclaration, unmetered bool)
+	}
+	// QuotaReader reads windows from a structured official source without spending anything.
+	QuotaReader interface {
+		ReadQuota(ctx context.Context, account Account) (QuotaReading, error)
+	}
+	// QuotaWatcher sends readings as they come until ctx ends.
+	QuotaWatcher interface {
+		WatchQuota(ctx context.Context, send func(account string, reading QuotaReading) error) error
+	}
+	// AuthChecker tells about the login of an account.
+	AuthChecker interface {
+		CheckAuth(ctx context.Context, account Account) (AuthStatus, error)
+	}
+	// LoginCommander gives the official login command, which the user's own terminal runs.
+	LoginCommander interface {
+		LoginCommand(ctx context.Context, account Account) (Command, error)
+	}
+	// ModelLister lists what the official client says can be used.
+	ModelLister interface {
+		ListModels(ctx context.Context, account Account) (Catalog, error)
+	}
+	// Launcher starts the official client behind the host for one invocation.
+	Launcher interface {
+		// LaunchFlags names flags of the client, each with one value, that LaunchCommand must see.
+		LaunchFlags() []string
+		LaunchCommand(ctx context.Context, req LaunchRequest) (Command, error)
+	}
+	// Signer signs requests of providers whose credentials cannot be leased.
+	Signer interface {
+		SignRequest(ctx context.Context, account Account, req SignRequest) (http.Header, error)
+	}
+	// Unavailabler shapes the host's answer when nobody can serve; without it the profile's templates do.
+	Unavailabler interface {
+		Unavailable(ctx context.Context, req Unavailability) (Answer, error)
+	}
+	// Drainer is told to finish; ctx carries the deadline.
+	Drainer interface {
+		Drain(ctx context.Context) error
+	}
+)
+
+// Descriptor says what an adapter is.
+type Descriptor struct {
+	// Name of the plugin: [a-z][a-z0-9-]{0,31}.
+	Name string
+	// Version by semantic versioning.
+	Version string
+	// Provider that it serves; empty: Name.
+	Provider string
+	// Config and Account are values (or nil pointers) of the structs that the provider and account blocks of noria.hcl
+	// decode into. Their tags are the schema: `hcl:"endpoint" default:"…" doc:"…"`, with the options required and
+	// sensitive after the name. nil: no attributes.
+	Config, Account any
+	// Environment variables that it would like to see, by exact name. The host decides.
+	Environment []string
+	Profile     Profile
+}
+
+// LeaseRequest says why a lease is asked for.
+type LeaseRequest struct {
+	// Refresh: the last lease was refused upstream; renew it by the official way if there is one.
+	Refresh bool
+	// RefusedGeneration is the generation of that lease.
+	RefusedGeneration string
+}
+
+// Lease is what the host puts on requests for one account until ValidUntil. It prints as [redacted].
+type Lease struct {
+	// BaseURL of the upstream: https, or http on loopback.
+	BaseURL string
+	// Set replaces headers of the client, Remove takes them away, Extend adds a value to a comma separated list.
+	Set    map[string]string
+	Remove []string
+	Extend map[string]string
+	// ValidUntil is capped by the host at five minutes; zero: the cap.
+	ValidUntil time.Time
+	// Generation changes when the login behind the lease changed, and says nothing of the credential.
+	Generation string
+}
+
+// Response is the evidence for Classify: an HTTP answer of status 400 or more, or an inspected event of a stream.
+type Response struct {
+	Model         string
+	Route         RouteKind
+	RequestHeader http.Header
+	RequestFields map[string]string
+	Status        int
+	Header        http.Header
+	Body          []byte
+	Event         *Event
+	Committed     bool
+	ObservedAt    time.Time
+}
+
+// Event is one event of a stream.
+type Event struct {
+	Type string
+	Data []byte
+}
+
+// Verdict is the reading of a Response.
+type Verdict struct {
+	Outcome Outcome
+	Scope   Scope
+	// Model with ScopeModel; empty: that of the request.
+	Model string
+	// Reason is a short code in snake_case, without text from outside.
+	Reason string
+	// ClearsAt is zero when unknown.
+	ClearsAt time.Time
+	// RetryAfter with OutcomeThrottled; 0 unknown.
+	RetryAfter time.Duration
+	// WindowID of the window that was rejected, if it was named.
+	WindowID string
+	Windows  []Window
+}
+
+// Observation is exposed telemetry of answers of one account.
+type Observation struct {
+	Model      string
+	Status     int
+	Header     http.Header
+	Events     []Event
+	ObservedAt time.Time
+	// Completion orders observations of an account; a greater one is newer.
+	Completion uint64
+}
+
+// Window is one quota clock as a source reported it. What is absent is unknown, never zero.
+type Window struct {
+	ID   string
+	Kind WindowKind
+	// Length is 0 when the provider states none.
+	Length time.Duration
+	// Models or patterns with * when the window is scoped.
+	Models []string
+	// UsedPercent is nil when unknown.
+	UsedPercent *float64
+	// ResetsAt is zero when unknown.
+	ResetsAt   time.Time
+	State      WindowState
+	Source     Source
+	ObservedAt time.Time
+	Label      string
+}
+
+// QuotaReading is the answer of a structured official source.
+type QuotaReading struct {
+	Windows []Window
+	Auth    AuthState
+}
+
+// AuthStatus tells about the login of an account.
+type AuthStatus struct {
+	State AuthState
+	// Method in the provider's own word.
+	Method string
+	// Eligible for automatic subscription routing; else Reason says why not.
+	Eligible bool
+	Reason   string
+}
+
+// Command is a command line for the user's own terminal.
+type Command struct {
+	Argv []string
+	// Env is set and Unset removed for this invocation.
+	Env   map[string]string
+	Unset []string
+}
+
+// LaunchRequest asks for the command line of the official client. argv holds one element {{args}} where the user's own
+// arguments go; argv and Env may hold {{base_url}} and {{no_proxy}}, Env also {{key}}.
+type LaunchRequest struct {
+	Native bool
+	// Seen are the user's values of the flags that LaunchFlags named.
+	Seen []FlagValue
+	// Statusline is the argv of the host's statusline command; empty: none.
+	Statusline []string
+}
+
+// FlagValue is a flag of the official client as the user gave it.
+type FlagValue struct{ Flag, Value string }
+
+// Catalog lists models.
+type Catalog struct {
+	Models        []Model
+	ClientVersion string
+	Source        string
+	ReadAt        time.Time
+}
+
+// Model is one entry of a Catalog.
+type Model struct {
+	ID, DisplayName string
+	Efforts         []string
+	DefaultEffort   string
+	Default, Hidden bool
+	Upgrade         string
+}
+
+// SignRequest is what a Signer signs.
+type SignRequest struct {
+	Method, Path string
+	BodySHA256   [32]byte
+}
+
+// Unavailability says why nobody can serve a request.
+type Unavailability struct {
+	RequestID string
+	Route     RouteKind
+	Model     string
+	Streaming bool
+	Causes    map[Cause]int
+	// GoverningWindow is empty when mixed or unknown.
+	GoverningWindow string
+	ForecastAt      time.Time
+	ForecastKind    ForecastKind
+	// Sentence in plain words.
+	Sentence string
+	Now      time.Time
+}
+
+// Severity of a Diagnostic.
+type Severity int
+
+// Severities.
+const (
+	SeverityError   Severity = 1
+	SeverityWarning Severity = 2
+)
+
+// Diagnostic is a finding about a configuration.
+type Diagnostic struct {
+	Severity Severity
+	// Summary is one line without a full stop, Detail says what to do.
+	Summary, Detail string
+	// Account and Attribute say where; empty: the provider block, the whole block.
+	Account, Attribute string
+}
