@@ -1,0 +1,101 @@
+package events
+
+import (
+	"io"
+	"math"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	body, err := io.ReadAll(answer.Result().Body)
+	if err != nil || answer.Code != 200 {
+		t.Fatalf("status %d, error %v: %s", answer.Code, err, body)
+	}
+	return string(body)
+}
+
+func wantLines(t *testing.T, text string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("no line %q", line)
+		}
+	}
+}
+
+func TestMetricsCountEvents(t *testing.T) {
+	m := NewMetrics("1.2.3", nil)
+	m.Record(Event{Operation: OperationRequest, Provider: "claude", Account: "work", Route: "turn", Outcome: "accepted",
+		FirstByte: 300 * time.Millisecond, Overhead: 200 * time.Microsecond, BytesUp: 10, BytesDown: 2000, SessionHash: "5e55"})
+	m.Record(Event{Operation: OperationAttempt, Provider: "claude", Account: "work", Outcome: "quota_exhausted"})
+	m.Record(Event{Operation: OperationFailover, Provider: "claude", Account: "home", Reason: "five_hour"})
+	m.Record(Event{Operation: OperationMoved, Provider: "claude", Account: "home", Reason: "quota"})
+	m.Record(Event{Operation: OperationDetour, Provider: "claude", Account: "home"})
+	m.Record(Event{Operation: OperationReload})
+	m.ObserveJournalSync(2 * time.Millisecond)
+
+	text := scrape(t, m)
+	wantLines(t, text,
+		`noria_build_info{version="1.2.3"} 1`,
+		`noria_requests_total{account="work",outcome="accepted",provider="claude",route="turn"} 1`,
+		`noria_attempts_total{account="work",outcome="quota_exhausted",provider="claude"} 1`,
+		`noria_failovers_total{account="home",provider="claude",reason="five_hour"} 1`,
+		`noria_moves_total{account="home",provider="claude",reason="quota"} 1`,
+		`noria_detours_total{account="home",provider="claude"} 1`,
+		`noria_body_bytes_total{direction="down",provider="claude"} 2000`,
+		`noria_first_byte_seconds_count{provider="claude",route="turn"} 1`,
+		`noria_overhead_seconds_bucket{provider="claude",route="turn",le="0.00025"} 1`,
+		`noria_journal_sync_seconds_count 1`,
+	)
+	if strings.Contains(text, "5e55") {
+		t.Error("a session is in a label")
+	}
+}
+
+func TestMetricsShowThePresent(t *testing.T) {
+	m := NewMetrics("1", func() Present {
+		return Present{
+			StreamsOpen: map[string]int{"codex": 2},
+			Bindings:    7,
+			Accounts: []PresentAccount{{
+				Provider: "codex", Account: "main", Enabled: true, Reservations: 3, Blockers: map[string]int{"quota": 1},
+				Windows: []PresentWindow{
+					{ID: "5h", UsedPercent: 41.5, ResetsAt: time.Unix(1800000000, 0)},
+					{ID: "weekly", UsedPercent: 9},
+					{ID: "broken", UsedPercent: math.NaN()},
+				},
+			}},
+			Adapters: []PresentAdapter{{Name: "codex", Restarts: 4}},
+		}
+	})
+	text := scrape(t, m)
+	wantLines(t, text,
+		`noria_streams_open{provider="codex"} 2`,
+		`noria_bindings 7`,
+		`noria_journal_degraded 0`,
+		`noria_account_enabled{account="main",provider="codex"} 1`,
+		`noria_reservations{account="main",provider="codex"} 3`,
+		`noria_blockers{account="main",cause="quota",provider="codex"} 1`,
+		`noria_window_used_percent{account="main",provider="codex",window="5h"} 41.5`,
+		`noria_window_reset_timestamp_seconds{account="main",provider="codex",window="5h"} 1.8e+09`,
+		`noria_adapter_ready{adapter="codex"} 0`,
+		`noria_adapter_restarts_total{adapter="codex"} 4`,
+	)
+	if strings.Contains(text, "broken") || strings.Contains(text, `noria_window_reset_timestamp_seconds{account="main",provider="codex",window="weekly"`) {
+		t.Error("an unknown value is shown")
+	}
+}
+
+func TestMetricsOfTwoDaemonsShareNothing(t *testing.T) {
+	one, other := NewMetrics("1", nil), NewMetrics("1", nil)
+	one.Record(Event{Operation: OperationDetour, Provider: "p", Account: "a"})
+	if strings.Contains(scrape(t, other), "noria_detours_total") {
+		t.Error("one daemon's detour is counted by the other")
+	}
+}

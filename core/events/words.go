@@ -1,0 +1,176 @@
+package events
+
+// Words of events. Each list is all there is: [Event.Sanitized] replaces any other word by unlisted.
+type (
+	// Component that recorded the event.
+	Component string
+	// Operation that happened.
+	Operation string
+	// State that it led to.
+	State string
+	// Route is the kind of a request's route.
+	Route string
+	// Outcome of a request or an attempt.
+	Outcome string
+	// Reason why, as a code.
+	Reason string
+)
+
+const unlisted = "unlisted"
+
+// Components.
+const (
+	ComponentAgent    Component = "agent"
+	ComponentProxy    Component = "proxy"
+	ComponentState    Component = "state"
+	ComponentJournal  Component = "journal"
+	ComponentPlugin   Component = "plugin"
+	ComponentQuota    Component = "quota"
+	ComponentDispatch Component = "dispatch"
+	ComponentAPI      Component = "api"
+)
+
+// Operations on requests.
+const (
+	OperationRequest     Operation = "request"
+	OperationAttempt     Operation = "attempt"
+	OperationFailover    Operation = "failover"
+	OperationDetour      Operation = "detour"
+	OperationBound       Operation = "bound"
+	OperationMoved       Operation = "moved"
+	OperationRefused     Operation = "refused"
+	OperationUnavailable Operation = "unavailable"
+	OperationCut         Operation = "cut"
+	OperationPassive     Operation = "passive"
+)
+
+// Operations on the daemon, accounts and adapters.
+const (
+	OperationStart           Operation = "start"
+	OperationReady           Operation = "ready"
+	OperationDrain           Operation = "drain"
+	OperationStop            Operation = "stop"
+	OperationReload          Operation = "reload"
+	OperationRecover         Operation = "recover"
+	OperationDegraded        Operation = "degraded"
+	OperationSnapshot        Operation = "snapshot"
+	OperationAdapter         Operation = "adapter"
+	OperationAccountEnabled  Operation = "account_enabled"
+	OperationAccountDisabled Operation = "account_disabled"
+	OperationConnect         Operation = "connect"
+	OperationDisconnect      Operation = "disconnect"
+	OperationBlocked         Operation = "blocked"
+	OperationUnblocked       Operation = "unblocked"
+	OperationCooldown        Operation = "cooldown"
+	OperationQuotaRead       Operation = "quota_read"
+	OperationWindowStarted   Operation = "window_started"
+	OperationWindowReset     Operation = "window_reset"
+	OperationForgotten       Operation = "forgotten"
+	OperationRoute           Operation = "route"
+	OperationGate            Operation = "gate"
+	OperationEscalate        Operation = "escalate"
+)
+
+func components(c Component) bool {
+	switch c {
+	case ComponentAgent, ComponentProxy, ComponentState, ComponentJournal, ComponentPlugin, ComponentQuota,
+		ComponentDispatch, ComponentAPI:
+		return true
+	}
+	return false
+}
+
+func operations(o Operation) bool {
+	switch o {
+	case OperationRequest, OperationAttempt, OperationFailover, OperationDetour, OperationBound, OperationMoved,
+		OperationRefused, OperationUnavailable, OperationCut, OperationPassive,
+		OperationStart, OperationReady, OperationDrain, OperationStop, OperationReload, OperationRecover,
+		OperationDegraded, OperationSnapshot, OperationAdapter, OperationAccountEnabled, OperationAccountDisabled,
+		OperationConnect, OperationDisconnect, OperationBlocked, OperationUnblocked, OperationCooldown,
+		OperationQuotaRead, OperationWindowStarted, OperationWindowReset, OperationForgotten,
+		OperationRoute, OperationGate, OperationEscalate:
+		return true
+	}
+	return false
+}
+
+// states are those of adapters, of windows and of gates, and plain success and failure.
+func states(s State) bool {
+	switch s {
+	case "ok", "failed",
+		"disabled", "starting", "configuring", "ready", "draining", "backoff", "stopped",
+		"fresh", "pending", "not_exposed", "awaiting_first_use", "stale", "rolled", "exhausted", "unknown",
+		"go", "blocked", "refused":
+		return true
+	}
+	return false
+}
+
+func routes(r Route) bool {
+	switch r {
+	case "turn", "placed", "aux", "local", "own", "unknown":
+		return true
+	}
+	return false
+}
+
+// outcomes are those of the protocol in lower case, and the three ends that no adapter judges.
+func outcomes(o Outcome) bool {
+	switch o {
+	case "accepted", "quota_exhausted", "auth_failed", "not_entitled", "throttled", "overloaded", "client_error",
+		"continuity_lost", "unknown_error",
+		"unavailable", "network", "canceled", "unjudged", "refused", "cut":
+		return true
+	}
+	return false
+}
+
+// reasons are the host's own codes and those of the bundled adapters.
+func reasons(r Reason) bool {
+	switch r {
+	// Requests that are refused before they are placed.
+	case "host_not_allowed", "origin_not_allowed", "wrong_key", "unknown_path", "body_too_large", "body_unreadable",
+		"too_many_connections", "upgrade_refused", "malformed_request":
+		return true
+	// How an account was chosen, and what dropped one.
+	case "bound", "follow", "sibling", "known", "cautious", "disabled", "model", "blocked", "tried", "cooldown":
+		return true
+	// Causes.
+	case "quota", "auth", "not_entitled", "throttle", "throttled", "overloaded", "network", "client_left", "timeout",
+		"adapter_away", "lease_refused", "attempts_exhausted", "no_account", "no_eligible_account", "replay_memory",
+		"unjudged", "stream_cut", "stream_error", "hold_time", "hold_bytes", "unknown_framing", "oversized_event",
+		"unreadable_encoding", "empty_stream", "deadline":
+		return true
+	// Quota, by window and by source.
+	case "usage_limit_reached", "usage_not_included", "insufficient_quota", "rate_limit_exceeded", "rate_limited",
+		"five_hour", "seven_day", "seven_day_opus", "seven_day_sonnet", "seven_day_overage_included", "overage",
+		"overage_in_use", "window_full", "window_exhausted", "credits_exhausted", "spend_limit", "probe_failed",
+		"read_failed", "reset_passed", "fresh_reading":
+		return true
+	// Sign-in.
+	case "signed_out", "expired", "token_expired", "token_revoked", "invalid_token", "not_eligible", "api_key",
+		"permission_denied", "model_not_found", "model_not_supported", "temporary":
+		return true
+	// Requests and services.
+	case "invalid_request", "context_length_exceeded", "continuity_lost", "server_error", "server_is_overloaded",
+		"unknown_error", "event_unknown":
+		return true
+	// The daemon and its adapters.
+	case "signal", "operator", "config_changed", "config_invalid", "binary_changed", "exited", "start_timeout",
+		"start_failed", "init_failed", "configure_failed", "health_failed", "digest_mismatch", "protocol_mismatch",
+		"not_trusted", "disk_full", "disk_error", "journal_torn", "idle", "evicted":
+		return true
+	// Dispatch.
+	case "preferred", "alternate", "sufficient", "tier_unmet", "model_exhausted", "validation_failed",
+		"risk_reassessed", "no_progress":
+		return true
+	}
+	return false
+}
+
+func listed[W ~string](word W, known func(W) bool) W {
+	if word == "" || known(word) {
+		return word
+	}
+	return unlisted
+}
