@@ -54,7 +54,7 @@ func openKeyring(dir string, now time.Time) (*keyring, error) {
 	key, err := readPrivateFile(filepath.Join(dir, clientKeyFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, err := k.rotate(); err != nil {
+		if _, err := k.Rotate(); err != nil {
 			return nil, err
 		}
 	case err != nil:
@@ -87,9 +87,7 @@ func (k *keyring) Client() (string, error) {
 }
 
 // Rotate replaces the client key.
-func (k *keyring) Rotate() (string, error) { return k.rotate() }
-
-func (k *keyring) rotate() (string, error) {
+func (k *keyring) Rotate() (string, error) {
 	key := newKey("noria_")
 	if err := renameio.WriteFile(filepath.Join(k.dir, clientKeyFile), []byte(key+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("write client key: %w", err)
@@ -100,22 +98,23 @@ func (k *keyring) rotate() (string, error) {
 	return key, nil
 }
 
-// NewRun makes a key for one run of provider's client.
-func (k *keyring) NewRun(provider string, now time.Time) (string, error) {
-	key := newKey("noria_run_")
-	if !k.addRun(digest(key), runKey{Provider: provider, Made: now}) {
-		return "", fmt.Errorf("make run key: %d runs are open", maxRunKeys)
+// NewRun makes a key for one run of provider's client. The id is the key's digest and no secret.
+func (k *keyring) NewRun(provider string, now time.Time) (id, key string, err error) {
+	key = newKey("noria_run_")
+	id = digest(key)
+	if !k.addRun(id, runKey{Provider: provider, Made: now}) {
+		return "", "", fmt.Errorf("make run key: %d runs are open", maxRunKeys)
 	}
 	if err := k.save(); err != nil {
-		k.dropRun(digest(key))
-		return "", err
+		k.dropRun(id)
+		return "", "", err
 	}
-	return key, nil
+	return id, key, nil
 }
 
-// RevokeRun ends a run's key. One that is not known is no error.
-func (k *keyring) RevokeRun(key string) error {
-	k.dropRun(digest(key))
+// RevokeRun ends the key of that id. One that is not known is no error.
+func (k *keyring) RevokeRun(id string) error {
+	k.dropRun(id)
 	return k.save()
 }
 
