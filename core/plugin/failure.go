@@ -1,0 +1,111 @@
+package plugin
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+)
+
+// Reason says in a fixed word why an adapter is not ready.
+type Reason string
+
+// Reasons.
+const (
+	ReasonNotFound       Reason = "not_found"
+	ReasonUntrustedFile  Reason = "untrusted_file"
+	ReasonUnpinned       Reason = "unpinned"
+	ReasonDigestMismatch Reason = "digest_mismatch"
+	ReasonCopyFailed     Reason = "copy_failed"
+	ReasonExecFailed     Reason = "exec_failed"
+	ReasonStartTimeout   Reason = "start_timeout"
+	// ReasonExited: the process ended by itself, before or after it was ready.
+	ReasonExited Reason = "exited"
+	// ReasonHandshake: the first line of output is no handshake.
+	ReasonHandshake         Reason = "handshake_malformed"
+	ReasonHandshakeVersion  Reason = "handshake_version"
+	ReasonHandshakeNetwork  Reason = "handshake_network"
+	ReasonHandshakeAddress  Reason = "handshake_address"
+	ReasonHandshakeProtocol Reason = "handshake_protocol"
+	ReasonHandshakeTLS      Reason = "handshake_certificate"
+	ReasonConnect           Reason = "connect_failed"
+	ReasonInit              Reason = "init_failed"
+	// ReasonIdentity: it calls itself by another name or provider than configured.
+	ReasonIdentity Reason = "identity_mismatch"
+	// ReasonProtocol: it does not serve what every adapter must.
+	ReasonProtocol  Reason = "protocol_mismatch"
+	ReasonConfig    Reason = "config_refused"
+	ReasonConfigure Reason = "configure_failed"
+	ReasonProfile   Reason = "profile_invalid"
+	ReasonHealth    Reason = "health_lost"
+	ReasonCrashLoop Reason = "crash_loop"
+	ReasonDescribe  Reason = "describe_failed"
+	ReasonReattach  Reason = "reattach_failed"
+)
+
+// Failure is why an adapter is not ready. Nothing in it is raw text from outside.
+type Failure struct {
+	Reason Reason
+	// Detail in one sentence, without a full stop.
+	Detail string
+	// Exit says how the process ended, such as "exit status 3"; empty when it did not or is not known.
+	Exit string
+	// Stderr holds the last lines, sanitized.
+	Stderr []string
+	At     time.Time
+	// Permanent: not tried again until reload or restart.
+	Permanent bool
+	// Diagnostics of a refused configuration.
+	Diagnostics []Diagnostic
+}
+
+// Error gives reason, detail and exit status, and the last line of stderr when there is one.
+func (f *Failure) Error() string {
+	var b strings.Builder
+	b.WriteString(string(f.Reason))
+	for _, part := range []string{f.Detail, f.Exit} {
+		if part != "" {
+			b.WriteString(": ")
+			b.WriteString(part)
+		}
+	}
+	if n := len(f.Stderr); n > 0 {
+		b.WriteString(": ")
+		b.WriteString(f.Stderr[n-1])
+	}
+	return b.String()
+}
+
+// Diagnostic is a finding of an adapter about its configuration.
+type Diagnostic struct {
+	// Warning: it does not keep the configuration from being applied.
+	Warning bool
+	// Summary in one line, Detail says what to do.
+	Summary, Detail string
+	// Account and Attribute say where; empty: the provider block, the whole block.
+	Account, Attribute string
+}
+
+// Errors of a Client.
+var (
+	// ErrAway says that the adapter is not ready and nothing cached serves.
+	ErrAway = errors.New("adapter away")
+	// ErrUnknown says that the host runs no such plugin, provider or account.
+	ErrUnknown = errors.New("unknown")
+	// ErrNotOffered says that the adapter does not have that service; a normal state.
+	ErrNotOffered = errors.New("not offered by the adapter")
+	// ErrBadAnswer says that the adapter answered what the protocol does not allow.
+	ErrBadAnswer = errors.New("bad answer of the adapter")
+	// ErrClosed says that the host was closed.
+	ErrClosed = errors.New("plugin host closed")
+)
+
+// RefusedError says that an account has no lease to give.
+type RefusedError struct {
+	Code providerv1.RefusalCode
+	// Reason in one sentence with the remedy.
+	Reason string
+}
+
+func (e *RefusedError) Error() string { return "lease refused: " + e.Reason }
