@@ -4,6 +4,3 @@
 // On the path of a healthy request it calls no adapter, waits for no disk (bound sessions) and parses nothing but what
 // the profile names. It declares what it needs of state and adapters in ports.go; core/agent joins the parts.
 package proxy
-
-// Profile is a provider's profile, compiled for use on the path of requests.
-type Profile struct{}

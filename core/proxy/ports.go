@@ -92,14 +92,19 @@ type Event struct {
 	SessionHash string
 	Provider    string
 	Account     string
-	Model       string
-	RouteKind   providerv1.RouteKind
-	Status      int
-	Outcome     string
+	// From is the account that the request left, with failover, detour and moved.
+	From      string
+	Model     string
+	RouteKind providerv1.RouteKind
+	Status    int
+	Outcome   string
 	// Reason is an allow-listed code.
-	Reason    string
-	Duration  time.Duration
+	Reason   string
+	Duration time.Duration
+	// FirstByte is the time from the request's last byte read to the answer's first byte written, Overhead the part of
+	// it that was not spent waiting for an upstream.
 	FirstByte time.Duration
+	Overhead  time.Duration
 	BytesUp   int64
 	BytesDown int64
 	Decision  *placement.Decision

@@ -1,0 +1,160 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/noria-dev/noria/core/internal/clock"
+)
+
+// Options are what a Proxy is built from. All but the fields marked optional are needed.
+type Options struct {
+	State    State
+	Adapters Adapters
+	Events   Events
+	Clock    clock.Clock
+	Logger   hclog.Logger
+	// Keys knows the client keys. nil together with AuthNone lets every client in.
+	Keys KeyChecker
+	// AuthNone turns client keys off. The caller sees to it that the listeners are on loopback.
+	AuthNone bool
+	// Hosts are names, beside 127.0.0.1, localhost and [::1], under which clients may address the daemon; optional.
+	Hosts  []string
+	Limits Limits
+	// Providers lists the configured providers, whether their adapters are ready or not. It is asked once per request.
+	Providers func() []string
+	// Ready answers /readyz with a JSON body.
+	Ready func() (ready bool, body []byte)
+	// Location of times in sentences for people; optional, UTC if nil.
+	Location *time.Location
+}
+
+// KeyChecker knows the client keys.
+type KeyChecker interface {
+	// Allowed reports whether key may use provider. It takes the same time for every wrong key.
+	Allowed(provider, key string) bool
+}
+
+// Limits bound what clients and upstreams may ask of the daemon. A zero field takes the default.
+type Limits struct {
+	// Body of one request, in bytes.
+	Body int64
+	// ReplayMemory over all requests and held streams, in bytes. A request beyond it streams once and cannot fail over.
+	ReplayMemory int64
+	// Connections of clients at a time.
+	Connections int
+	// HeaderTime until the header of a request must have come.
+	HeaderTime time.Duration
+	// BodyTime without progress of a request's body.
+	BodyTime time.Duration
+	// WriteTime of one write to a client.
+	WriteTime time.Duration
+	// IdleTime of a client's connection between requests.
+	IdleTime time.Duration
+	// HoldTime and HoldBytes of the beginning of a stream before it is committed.
+	HoldTime  time.Duration
+	HoldBytes int
+	// Attempts of one request, and AttemptTime after which none is started any more.
+	Attempts    int
+	AttemptTime time.Duration
+	// AdapterTime that a request waits for an adapter that never was ready.
+	AdapterTime time.Duration
+}
+
+// DefaultLimits are used for what Limits leaves zero.
+func DefaultLimits() Limits {
+	return Limits{
+		Body:         64 << 20,
+		ReplayMemory: 256 << 20,
+		Connections:  1024,
+		HeaderTime:   10 * time.Second,
+		BodyTime:     30 * time.Second,
+		WriteTime:    30 * time.Second,
+		IdleTime:     2 * time.Minute,
+		HoldTime:     15 * time.Second,
+		HoldBytes:    1 << 20,
+		Attempts:     8,
+		AttemptTime:  30 * time.Second,
+		AdapterTime:  5 * time.Second,
+	}
+}
+
+// withDefaults fills what is zero.
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	fill(&l.Body, d.Body)
+	fill(&l.ReplayMemory, d.ReplayMemory)
+	fill(&l.Connections, d.Connections)
+	fill(&l.HeaderTime, d.HeaderTime)
+	fill(&l.BodyTime, d.BodyTime)
+	fill(&l.WriteTime, d.WriteTime)
+	fill(&l.IdleTime, d.IdleTime)
+	fill(&l.HoldTime, d.HoldTime)
+	fill(&l.HoldBytes, d.HoldBytes)
+	fill(&l.Attempts, d.Attempts)
+	fill(&l.AttemptTime, d.AttemptTime)
+	fill(&l.AdapterTime, d.AdapterTime)
+	return l
+}
+
+func fill[T int | int64 | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// Proxy serves clients. It is safe for concurrent use.
+type Proxy struct {
+	state     State
+	adapters  Adapters
+	events    Events
+	clock     clock.Clock
+	log       hclog.Logger
+	keys      KeyChecker
+	hosts     []string
+	providers func() []string
+	ready     func() (bool, []byte)
+	location  *time.Location
+
+	limits atomic.Pointer[Limits]
+	server *http.Server
+}
+
+// New returns a Proxy that serves nothing yet.
+func New(o Options) (*Proxy, error) {
+	switch {
+	case o.State == nil, o.Adapters == nil, o.Events == nil, o.Clock == nil, o.Logger == nil, o.Providers == nil, o.Ready == nil:
+		return nil, errors.New("build proxy: an option is missing")
+	case o.Keys == nil && !o.AuthNone:
+		return nil, errors.New("build proxy: no client keys, and auth is not none")
+	}
+	p := &Proxy{
+		state: o.State, adapters: o.Adapters, events: o.Events, clock: o.Clock, log: o.Logger, keys: o.Keys,
+		hosts: o.Hosts, providers: o.Providers, ready: o.Ready, location: o.Location,
+	}
+	if o.AuthNone {
+		p.keys = nil
+	}
+	if p.location == nil {
+		p.location = time.UTC
+	}
+	p.SetLimits(o.Limits)
+	p.server = p.newServer()
+	return p, nil
+}
+
+// SetLimits replaces the limits for requests that come from now on. Connections, HeaderTime and IdleTime are those of New.
+func (p *Proxy) SetLimits(l Limits) {
+	l = l.withDefaults()
+	p.limits.Store(&l)
+}
+
+// ServeHTTP serves one request.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	http.Error(w, fmt.Sprintf("%d", http.StatusNotFound), http.StatusNotFound)
+}
