@@ -10,7 +10,7 @@ import (
 type providerBlock struct {
 	Speed   float64       `hcl:"speed" default:"60" doc:"how many times faster than life the windows run"`
 	Seed    int           `hcl:"seed" default:"1" doc:"what a request costs follows from it"`
-	Cost    float64       `hcl:"cost" default:"3" doc:"percent of the five-hour window that a request costs on average"`
+	Cost    float64       `hcl:"cost" default:"1.5" doc:"percent of the five-hour window that a request costs on average"`
 	Latency time.Duration `hcl:"latency" default:"400ms" doc:"how long an answer takes"`
 }
 

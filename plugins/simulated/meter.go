@@ -17,7 +17,7 @@ const (
 )
 
 // weeklyShare is what a request costs of the weekly window against what it costs of the five-hour one.
-const weeklyShare = 1.0 / 20
+const weeklyShare = 1.0 / 25
 
 // clock is one window. It does not run until it is used.
 type clock struct {
