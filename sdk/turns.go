@@ -1,0 +1,69 @@
+package sdk
+
+import (
+	"context"
+	"sync"
+)
+
+// ClientTurns lets one official client per login run at a time: two of them can spend the same refresh token. The zero
+// value is ready; it is safe for concurrent use.
+type ClientTurns struct {
+	mu      sync.Mutex // guards turns
+	turns   map[string]chan struct{}
+	running sync.WaitGroup
+}
+
+// Do waits for the login's turn and runs work. When ctx ends first, Do returns its error; work that has begun goes on to
+// its own end, because a client that is killed while it refreshes a login can lose it. The context that work gets does
+// not end with ctx.
+func (t *ClientTurns) Do(ctx context.Context, login string, work func(context.Context)) error {
+	turn := t.turn(login)
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	done := make(chan struct{})
+	t.running.Add(1)
+	go func() {
+		defer t.running.Done()
+		defer close(done)
+		defer func() { <-turn }()
+		work(context.WithoutCancel(ctx))
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Wait returns when nothing runs any more or ctx has ended. No Do may begin meanwhile.
+func (t *ClientTurns) Wait(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.running.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t *ClientTurns) turn(login string) chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	turn, ok := t.turns[login]
+	if !ok {
+		if t.turns == nil {
+			t.turns = map[string]chan struct{}{}
+		}
+		turn = make(chan struct{}, 1)
+		t.turns[login] = turn
+	}
+	return turn
+}

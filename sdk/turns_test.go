@@ -1,0 +1,63 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestOneClientPerLoginRunsAtATime(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	var turns ClientTurns
+	var mu sync.Mutex
+	running, most := 0, 0
+	var callers sync.WaitGroup
+	for range 20 {
+		callers.Go(func() {
+			_ = turns.Do(context.Background(), "home", func(context.Context) {
+				mu.Lock()
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				mu.Lock()
+				running--
+				mu.Unlock()
+			})
+		})
+	}
+	callers.Wait()
+	if most != 1 {
+		t.Errorf("%d clients of one login ran at a time", most)
+	}
+}
+
+func TestWorkThatBeganOutlivesItsCaller(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	var turns ClientTurns
+	ctx, cancel := context.WithCancel(t.Context())
+	finish, finished := make(chan struct{}), make(chan error, 1)
+	err := turns.Do(ctx, "home", func(ctx context.Context) {
+		cancel()
+		<-finish
+		finished <- ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("Do = %v, want a cancelled context", err)
+	}
+	if err := turns.Do(ctx, "home", func(context.Context) { t.Error("ran beside another client") }); !errors.Is(err, context.Canceled) {
+		t.Errorf("Do out of turn = %v", err)
+	}
+	if err := turns.Do(t.Context(), "other", func(context.Context) {}); err != nil {
+		t.Errorf("Do of another login = %v", err)
+	}
+	close(finish)
+	if err := turns.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-finished; err != nil {
+		t.Errorf("the context of work ended with its caller: %v", err)
+	}
+}
