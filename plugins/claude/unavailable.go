@@ -1,0 +1,79 @@
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/noria-dev/noria/sdk"
+)
+
+// mixedClaim is no window's name to the client: it says "usage limit" then, with the time.
+const mixedClaim = "noria_pool"
+
+// Unavailable answers a request that no account can serve.
+//
+// With a known reset it is a quota answer: the client stops at once, shows the time, and the newer one goes on by itself
+// after it. Without one, or when somebody has to sign in, it is a 503 that is not to be retried, whose message the client
+// shows as it is. Limit headers on any status but 429 would mislead the client's own display.
+func (*Adapter) Unavailable(_ context.Context, req sdk.Unavailability) (sdk.Answer, error) {
+	if req.Causes[sdk.CauseQuota] == 0 || !req.ForecastAt.After(req.Now) {
+		return unavailable(req.Sentence, req.RequestID), nil
+	}
+	return limited(req.Sentence, claimOf(req.GoverningWindow), strconv.FormatInt(req.ForecastAt.Unix(), 10), req.RequestID), nil
+}
+
+// claimOf gives the client's word for a window. Windows are named by those words here.
+func claimOf(window string) string {
+	if claimPattern.MatchString(window) {
+		return window
+	}
+	return mixedClaim
+}
+
+// fallbacks are the same answers as templates, for when the adapter is not asked.
+func fallbacks() sdk.Fallbacks {
+	const sentence, reset, request = "{{sentence}}", "{{reset_unix}}", "{{request}}"
+	return sdk.Fallbacks{
+		WrongKey: errorAnswer(http.StatusUnauthorized, "authentication_error",
+			"Noria: the client key is missing or wrong. Start the client with: noria run claude", request),
+		UnknownPath: errorAnswer(http.StatusNotFound, "not_found_error",
+			"Noria: Claude Code does not use this path.", request),
+		UnavailableUntil: limited(sentence, mixedClaim, reset, request),
+		Unavailable:      unavailable(sentence, request),
+		AdapterAway:      unavailable(sentence, request),
+	}
+}
+
+func limited(sentence, claim, resetUnix, request string) sdk.Answer {
+	answer := errorAnswer(http.StatusTooManyRequests, "rate_limit_error", sentence, request)
+	answer.Header[headerPrefix+"status"] = "rejected"
+	answer.Header[headerPrefix+"reset"] = resetUnix
+	answer.Header[headerPrefix+"representative-claim"] = claim
+	return answer
+}
+
+func unavailable(sentence, request string) sdk.Answer {
+	return errorAnswer(http.StatusServiceUnavailable, "api_error", sentence, request)
+}
+
+// errorAnswer is an error in the provider's shape that the client does not retry.
+func errorAnswer(status int, errorType, message, request string) sdk.Answer {
+	type detail struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	}
+	// Strings always marshal.
+	body, _ := json.Marshal(struct {
+		Type  string `json:"type"`
+		Error detail `json:"error"`
+	}{"error", detail{errorType, message}})
+	return sdk.Answer{
+		Status: status,
+		Header: map[string]string{
+			"content-type": "application/json", "x-should-retry": "false", "x-noria-request": request,
+		},
+		Body: body,
+	}
+}
