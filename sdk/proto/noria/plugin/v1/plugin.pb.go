@@ -191,9 +191,12 @@ type DescribeResponse struct {
 	// Schema of an account block, without what the host itself defines there (enabled, models, overage, credential).
 	AccountSchema *Schema `protobuf:"bytes,7,opt,name=account_schema,json=accountSchema,proto3" json:"account_schema,omitempty"`
 	// Environment variables it would like to see, by exact name. The host decides.
-	Environment   []string `protobuf:"bytes,8,rep,name=environment,proto3" json:"environment,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Environment []string `protobuf:"bytes,8,rep,name=environment,proto3" json:"environment,omitempty"`
+	// Protocol version of the handshake that the executable answers with. It lets a host that reads a description without
+	// starting the plugin see a mismatch; 0: not told.
+	HandshakeVersion uint32 `protobuf:"varint,9,opt,name=handshake_version,json=handshakeVersion,proto3" json:"handshake_version,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *DescribeResponse) Reset() {
@@ -280,6 +283,13 @@ func (x *DescribeResponse) GetEnvironment() []string {
 		return x.Environment
 	}
 	return nil
+}
+
+func (x *DescribeResponse) GetHandshakeVersion() uint32 {
+	if x != nil {
+		return x.HandshakeVersion
+	}
+	return 0
 }
 
 type Schema struct {
@@ -1139,7 +1149,7 @@ var File_noria_plugin_v1_plugin_proto protoreflect.FileDescriptor
 const file_noria_plugin_v1_plugin_proto_rawDesc = "" +
 	"\n" +
 	"\x1cnoria/plugin/v1/plugin.proto\x12\x0fnoria.plugin.v1\"\x11\n" +
-	"\x0fDescribeRequest\"\xb9\x02\n" +
+	"\x0fDescribeRequest\"\xe6\x02\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1f\n" +
@@ -1149,7 +1159,8 @@ const file_noria_plugin_v1_plugin_proto_rawDesc = "" +
 	"\bservices\x18\x05 \x03(\tR\bservices\x12<\n" +
 	"\rconfig_schema\x18\x06 \x01(\v2\x17.noria.plugin.v1.SchemaR\fconfigSchema\x12>\n" +
 	"\x0eaccount_schema\x18\a \x01(\v2\x17.noria.plugin.v1.SchemaR\raccountSchema\x12 \n" +
-	"\venvironment\x18\b \x03(\tR\venvironment\"D\n" +
+	"\venvironment\x18\b \x03(\tR\venvironment\x12+\n" +
+	"\x11handshake_version\x18\t \x01(\rR\x10handshakeVersion\"D\n" +
 	"\x06Schema\x12:\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2\x1a.noria.plugin.v1.AttributeR\n" +
