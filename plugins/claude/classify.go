@@ -39,9 +39,8 @@ func readFailure(resp sdk.Response) failure {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(data, &document) != nil {
-		return failure{}
-	}
+	// A field of an unexpected type leaves the others readable.
+	_ = json.Unmarshal(data, &document)
 	return failure{typed: document.Error.Type != "", kind: document.Error.Type, message: document.Error.Message}
 }
 

@@ -92,7 +92,7 @@ func mergeSettings(given string, statusline []string) string {
 			return ""
 		}
 	case filepath.IsAbs(given):
-		if _, err := sdk.ReadJSONFile(given, &merged); err != nil || merged["env"] != nil {
+		if _, err := sdk.ReadJSONFile(given, &merged); err != nil || merged == nil || merged["env"] != nil {
 			return ""
 		}
 	default:

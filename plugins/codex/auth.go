@@ -1,0 +1,86 @@
+package codex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/noria-dev/noria/sdk"
+)
+
+// CheckAuth asks the official client about the account's login.
+func (a *Adapter) CheckAuth(ctx context.Context, account sdk.Account) (sdk.AuthStatus, error) {
+	s, err := settingsOf(account)
+	if err != nil {
+		return sdk.AuthStatus{}, err
+	}
+	if !account.Credential.IsZero() {
+		return a.checkCredential(ctx, account, s), nil
+	}
+	var info accountInfo
+	err = a.ask(ctx, s, func(server *appServer) error {
+		info, err = server.account(false)
+		return err
+	})
+	if err != nil {
+		return sdk.AuthStatus{}, fmt.Errorf("check login: %w", withClass(err))
+	}
+	return statusOf(info, account, s), nil
+}
+
+func statusOf(info accountInfo, account sdk.Account, s settings) sdk.AuthStatus {
+	switch {
+	case info.kind == "chatgpt":
+		return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "chatgpt", Eligible: true}
+	case info.kind == "apiKey" && s.account.APIKey:
+		return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "api_key", Reason: "a pay-as-you-go key is not used as a subscription"}
+	case info.kind == "apiKey":
+		return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "api_key", Reason: "not signed in with a ChatGPT plan: " + remedy(account)}
+	}
+	state := absentState(s)
+	reason := "signed out: " + remedy(account)
+	if state == sdk.AuthExpired {
+		reason = "the login cannot be renewed any more: " + remedy(account)
+	}
+	return sdk.AuthStatus{State: state, Reason: reason}
+}
+
+// absentState tells a login that the client no longer counts as one from none at all.
+func absentState(s settings) sdk.AuthState {
+	if _, err := readLogin(string(s.account.Home), false); err == nil {
+		return sdk.AuthExpired
+	}
+	return sdk.AuthSignedOut
+}
+
+// checkCredential judges a credential by the same rules as Lease.
+func (a *Adapter) checkCredential(ctx context.Context, account sdk.Account, s settings) sdk.AuthStatus {
+	_, err := a.credentialLogin(ctx, account, s)
+	var refused *sdk.RefusalError
+	switch {
+	case errors.As(err, &refused):
+		states := map[sdk.RefusalCode]sdk.AuthState{
+			sdk.RefusalNotEligible: sdk.AuthSignedIn, sdk.RefusalExpired: sdk.AuthExpired, sdk.RefusalSignedOut: sdk.AuthSignedOut,
+		}
+		return sdk.AuthStatus{State: states[refused.Code], Method: "credential", Reason: refused.Reason}
+	case s.account.APIKey:
+		return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "api_key", Reason: "a pay-as-you-go key is not used as a subscription"}
+	}
+	return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "access_token", Eligible: true}
+}
+
+// LoginCommand is the official login into the account's own home.
+func (*Adapter) LoginCommand(_ context.Context, account sdk.Account) (sdk.Command, error) {
+	s, err := settingsOf(account)
+	if err != nil {
+		return sdk.Command{}, err
+	}
+	if s.account.Home == "" {
+		return sdk.Command{}, fmt.Errorf("log in to %s: it uses a configured credential, renew that at its source", accountName(account))
+	}
+	return sdk.Command{
+		Argv:  []string{s.provider.Client, "login"},
+		Env:   map[string]string{"CODEX_HOME": string(s.account.Home)},
+		Unset: diverting,
+	}, nil
+}
