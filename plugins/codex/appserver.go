@@ -42,18 +42,23 @@ func appServerCommand(s settings) sdk.Command {
 	}
 }
 
-// ask has one conversation in the home's turn. Errors: that of ctx, or that of the conversation.
-func (a *Adapter) ask(ctx context.Context, s settings, talk func(*appServer) error) error {
+// ask has one conversation in the home's turn and returns what it was about. When ctx ends first, its error is returned
+// and the conversation goes on to its own end.
+func ask[T any](ctx context.Context, a *Adapter, s settings, talk func(*appServer) (T, error)) (T, error) {
+	var none, told T
+	var failed error
 	if s.account.Home == "" {
-		return errNoHome
+		return none, errNoHome
 	}
-	failed := errors.New("no conversation")
 	if err := a.clients.Do(ctx, string(s.account.Home), func(ctx context.Context) {
-		failed = converse(ctx, s, talk)
+		failed = converse(ctx, s, func(server *appServer) (err error) {
+			told, err = talk(server)
+			return err
+		})
 	}); err != nil {
-		return err
+		return none, err
 	}
-	return failed
+	return told, failed
 }
 
 var errNoHome = errors.New("account has no home that the official client could be asked about")

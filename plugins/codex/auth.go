@@ -17,11 +17,7 @@ func (a *Adapter) CheckAuth(ctx context.Context, account sdk.Account) (sdk.AuthS
 	if !account.Credential.IsZero() {
 		return a.checkCredential(ctx, account, s), nil
 	}
-	var info accountInfo
-	err = a.ask(ctx, s, func(server *appServer) error {
-		info, err = server.account(false)
-		return err
-	})
+	info, err := ask(ctx, a, s, func(server *appServer) (accountInfo, error) { return server.account(false) })
 	if err != nil {
 		return sdk.AuthStatus{}, fmt.Errorf("check login: %w", withClass(err))
 	}

@@ -19,11 +19,9 @@ func (a *Adapter) ListModels(ctx context.Context, account sdk.Account) (sdk.Cata
 	if err != nil {
 		return sdk.Catalog{}, err
 	}
-	catalog := sdk.Catalog{Source: "model/list"}
-	err = a.ask(ctx, s, func(server *appServer) error {
-		catalog.ReadAt, catalog.ClientVersion = a.now(), server.version()
-		catalog.Models, err = server.models()
-		return err
+	catalog, err := ask(ctx, a, s, func(server *appServer) (sdk.Catalog, error) {
+		models, err := server.models()
+		return sdk.Catalog{Models: models, ClientVersion: server.version(), Source: "model/list", ReadAt: a.now()}, err
 	})
 	if err != nil {
 		return sdk.Catalog{}, fmt.Errorf("list models: %w", withClass(err))

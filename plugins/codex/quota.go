@@ -21,24 +21,28 @@ func (a *Adapter) ReadQuota(ctx context.Context, account sdk.Account) (sdk.Quota
 	if s.account.APIKey {
 		return sdk.QuotaReading{Auth: sdk.AuthSignedIn}, nil
 	}
-	var reading sdk.QuotaReading
-	err = a.ask(ctx, s, func(server *appServer) error {
-		// The limits can be read where the account cannot, and the other way round.
-		if info, err := server.account(false); err == nil {
-			reading.Auth = statusOf(info, account, s).State
-		}
-		observedAt := a.now()
-		var limits rateLimits
-		if err := server.rpc.Call("account/rateLimits/read", map[string]bool{"excludeResetCreditDetails": true}, &limits); err != nil {
-			return err
-		}
-		reading.Windows = limits.windows(observedAt)
-		return nil
+	reading, err := ask(ctx, a, s, func(server *appServer) (sdk.QuotaReading, error) {
+		return a.readLimits(server, account, s)
 	})
 	if err != nil {
 		return sdk.QuotaReading{}, fmt.Errorf("read limits: %w", withClass(err))
 	}
 	reading.Windows = a.remember(account.Name, reading.Windows)
+	return reading, nil
+}
+
+func (a *Adapter) readLimits(server *appServer, account sdk.Account, s settings) (sdk.QuotaReading, error) {
+	var reading sdk.QuotaReading
+	// The limits can be read where the account cannot, and the other way round.
+	if info, err := server.account(false); err == nil {
+		reading.Auth = statusOf(info, account, s).State
+	}
+	observedAt := a.now()
+	var limits rateLimits
+	if err := server.rpc.Call("account/rateLimits/read", map[string]bool{"excludeResetCreditDetails": true}, &limits); err != nil {
+		return sdk.QuotaReading{}, err
+	}
+	reading.Windows = limits.windows(observedAt)
 	return reading, nil
 }
 

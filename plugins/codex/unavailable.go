@@ -30,7 +30,7 @@ func fallbacks() sdk.Fallbacks {
 	return sdk.Fallbacks{
 		WrongKey: sentenceAnswer(http.StatusBadRequest,
 			"Noria: the client key is missing or wrong. Start the client with: noria run codex", request),
-		UnknownPath: sentenceAnswer(http.StatusNotFound, "Noria: Codex does not use this path.", request),
+		UnknownPath:      sentenceAnswer(http.StatusNotFound, "Noria: Codex does not use this path.", request),
 		UnavailableUntil: limited(sentence, quote(sentence), "{{reset_unix}}", "{{reset_seconds}}", request),
 		Unavailable:      sentenceAnswer(http.StatusBadRequest, sentence, request),
 		AdapterAway:      sentenceAnswer(http.StatusBadRequest, sentence, request),
