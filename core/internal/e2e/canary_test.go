@@ -1,0 +1,87 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// checkCanaries looks for the secret part of every credential in all that the daemon wrote, printed or answers, in the
+// processes' command lines and environments, and in the homes of the clients.
+func (w *world) checkCanaries() {
+	w.Helper()
+	for _, folder := range []string{"daemon", "client"} {
+		w.checkFolder(w.path(folder))
+	}
+	if w.daemon.ended() {
+		return // a test that failed early
+	}
+	for _, command := range []string{
+		"status", "sessions list", "accounts list", "plugins list", "plugins info claude", "plugins info codex", "events",
+	} {
+		w.checkText("noria "+command, []byte(w.noria(append(strings.Fields(command), "-json")...)))
+	}
+	for _, plugin := range w.plugins() {
+		w.checkProcess(plugin.PID)
+	}
+	w.checkProcess(w.daemon.process.Process.Pid)
+	for _, e := range w.recorder.all() {
+		for name, values := range e.header {
+			w.checkText("response header "+name, []byte(strings.Join(values, "\n")))
+		}
+	}
+}
+
+func (w *world) checkFolder(root string) {
+	w.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return ignoreGone(err)
+		}
+		text, err := os.ReadFile(path)
+		if err == nil {
+			w.checkText(path, text)
+		}
+		return ignoreGone(err)
+	})
+	if err != nil {
+		w.Error(err)
+	}
+}
+
+// ignoreGone: clients and daemon go on while they are looked at.
+func ignoreGone(err error) error {
+	if os.IsNotExist(err) {
+		return nil
+	}
+	return err
+}
+
+func (w *world) checkProcess(pid int) {
+	w.Helper()
+	if pid == 0 {
+		return
+	}
+	for _, what := range []string{"cmdline", "environ"} {
+		path := fmt.Sprintf("/proc/%d/%s", pid, what)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // ended, or kept from reading by the kernel
+		}
+		w.checkText(path, text)
+	}
+}
+
+func (w *world) checkText(where string, text []byte) {
+	w.Helper()
+	for _, canary := range w.canaries {
+		if bytes.Contains(text, []byte(canary)) {
+			w.Errorf("a credential is in %s", where)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/internal/upstream"
+)
+
+func TestFirstPromptIsServedAndBound(t *testing.T) {
+	each(t, func(t *testing.T, w *world, c client) {
+		r := w.prompt(c, "", "Say hello")
+		served := w.served(r.session)
+		if len(served) != 1 || w.boundTo(c.provider(), r.session) != served[0] {
+			t.Errorf("served by %v, bound to %s", served, w.boundTo(c.provider(), r.session))
+		}
+		for _, request := range w.upstream.Turns() {
+			if request.Session != r.session {
+				t.Errorf("the upstream saw session %s, the client says %s", request.Session, r.session)
+			}
+		}
+	})
+}
+
+func TestNoriaRunStartsTheClientBehindTheDaemon(t *testing.T) {
+	each(t, func(t *testing.T, w *world, c client) {
+		arguments := append([]string{"run", c.provider(), "--"}, c.arguments("", "Say hello")...)
+		// Which daemon is meant: the same file and runtime directory. All else is the client's own.
+		r := w.launch(c, absolute(t, binaries, "noria"), arguments, []string{
+			"NORIA_CONFIG=" + w.daemon.config(), "XDG_RUNTIME_DIR=" + w.folder("daemon", "run"),
+		}).wait()
+		r.mustHaveSaid(greeting)
+		if served := w.served(r.session); len(served) != 1 || w.boundTo(c.provider(), r.session) != served[0] {
+			t.Errorf("served by %v, bound to %s", served, w.boundTo(c.provider(), r.session))
+		}
+	})
+}
+
+func TestResumedSessionStaysThoughAnotherAccountHasMoreRoom(t *testing.T) {
+	each(t, func(t *testing.T, w *world, c client) {
+		w.fill(c.provider(), "cyn", 96)
+		session := w.promptOn(c, "cyn")
+		// The others have been used as well, so that the daemon knows of the room on them.
+		w.promptOn(c, "ada")
+		w.promptOn(c, "ben")
+		w.knows(c.provider(), "cyn", 96)
+		w.knows(c.provider(), "ada", 10)
+		w.knows(c.provider(), "ben", 10)
+
+		w.forget()
+		w.prompt(c, session, "Say it again")
+		w.prompt(c, session, "And once more")
+		if served := w.served(session); !slices.Equal(served, []string{"cyn", "cyn"}) {
+			t.Errorf("the resumed session was served by %v, want cyn", served)
+		}
+		if bound := w.boundTo(c.provider(), session); bound != "cyn" {
+			t.Errorf("the session is bound to %s, want cyn", bound)
+		}
+		fresh := w.prompt(c, "", "Say hello")
+		if bound := w.boundTo(c.provider(), fresh.session); bound == "cyn" {
+			t.Error("a new session was placed on the account without room")
+		}
+	})
+}
+
+// knows waits until the daemon shows all windows of an account used so far.
+func (w *world) knows(provider, name string, percent float64) {
+	w.Helper()
+	eventually(w.T, "the daemon knows what is used of "+provider+"/"+name, func() bool {
+		windows := w.account(provider, name).Windows
+		return len(windows) > 0 && !slices.ContainsFunc(windows, func(window api.Window) bool {
+			return window.UsedPercent == nil || *window.UsedPercent < percent-1 || *window.UsedPercent > percent+3
+		})
+	})
+}
+
+func TestBodiesReachTheUpstreamAsTheyLeftTheClient(t *testing.T) {
+	each(t, func(t *testing.T, w *world, c client) {
+		session := w.prompt(c, "", "Say hello").session
+		w.prompt(c, session, "Say it again")
+		w.sameBodies("")
+	})
+}
+
+func TestCompressedBodiesReachTheUpstreamAsTheyLeftTheClient(t *testing.T) {
+	w := newWorld(t)
+	// Codex compresses bodies when it is signed in itself and only its base URL is another.
+	w.workspace()
+	w.write(w.path("client", "codex", "auth.json"), w.json(map[string]any{
+		"auth_mode": "chatgpt", "OPENAI_API_KEY": nil, "last_refresh": time.Now().UTC().Format(time.RFC3339),
+		"tokens": map[string]any{
+			"id_token": webToken("own", "client"), "access_token": webToken("own", "client"), "refresh_token": "own", "account_id": "acct_own",
+		},
+	}))
+	arguments := append([]string{
+		"-c", "openai_base_url=" + quoted(w.recorder.url+"/k/"+w.key()+"/codex"),
+		"-c", "chatgpt_base_url=" + quoted(w.upstream.URL+"/backend-api"),
+	}, codex{}.arguments("", "Say hello")...)
+	r := w.launch(codex{}, absolute(t, clients, "codex"), arguments, nil).wait()
+	r.mustHaveSaid(greeting)
+	w.sameBodies("zstd")
+	if !slices.ContainsFunc(w.recorder.all(), func(e exchange) bool { return e.upgrade && e.status == 426 }) {
+		t.Error("the client's WebSocket was not answered 426")
+	}
+}
+
+// sameBodies checks that the turns which the clients sent and those which the upstream got are the same, byte for byte.
+func (w *world) sameBodies(encoding string) {
+	w.Helper()
+	var left, arrived []string
+	for _, e := range w.recorder.turns() {
+		left = append(left, e.sum)
+		if e.encoding != encoding {
+			w.Errorf("body left the client with encoding %q, want %q", e.encoding, encoding)
+		}
+	}
+	for _, request := range w.upstream.Turns() {
+		arrived = append(arrived, request.BodySHA256)
+		if got := request.Header.Get("Content-Encoding"); got != encoding {
+			w.Errorf("body reached the upstream with encoding %q, want %q", got, encoding)
+		}
+	}
+	slices.Sort(left)
+	slices.Sort(arrived)
+	if len(left) == 0 || !slices.Equal(left, arrived) {
+		w.Errorf("bodies left as %v and arrived as %v", left, arrived)
+	}
+}
+
+func TestInteractiveStartEndsOnOneAccount(t *testing.T) {
+	each(t, func(t *testing.T, w *world, c client) {
+		// Codex asks for its title in a session of its own, which nothing ties to the other: it ends on the same account
+		// because that one has the room.
+		for _, name := range []string{"ada", "ben"} {
+			w.fill(c.provider(), name, 97)
+			w.promptOn(c, name)
+			w.knows(c.provider(), name, 97)
+		}
+		w.forget()
+		together := make(chan struct{})
+		for _, a := range w.of(c.provider()) {
+			w.upstream.Script(a.token, upstream.OK().After(together))
+		}
+		terminal := w.openTerminal(c)
+		terminal.await(terminal.ready)
+		terminal.enter("Say hello to everybody")
+		eventually(t, "the title and the main request are under way at the same time", func() bool {
+			return titles(w.upstream.Turns()) == 1 && len(mains(w.upstream.Turns())) == 1
+		})
+		close(together)
+		terminal.await(greeting)
+
+		accounts := map[string]bool{}
+		for _, request := range w.upstream.Turns() {
+			accounts[w.byToken(request.Token)] = true
+		}
+		if len(accounts) != 1 || !accounts["cyn"] {
+			t.Errorf("the start was served by %v, want cyn alone", accounts)
+		}
+		main := mains(w.upstream.Turns())[0]
+		if bound := w.boundTo(c.provider(), main.Session); bound != "cyn" {
+			t.Errorf("the session is bound to %s, want cyn", bound)
+		}
+	})
+}
