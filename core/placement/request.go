@@ -89,10 +89,18 @@ type Candidate struct {
 	// Filtered names the step that dropped it: disabled, model, blocked, tried, cooldown; empty: it was scored.
 	Filtered string `json:"filtered,omitempty"`
 	// Detail in words for Filtered.
-	Detail string  `json:"detail,omitempty"`
-	Known  bool    `json:"known"`
-	Score  float64 `json:"score"`
-	Terms  []Term  `json:"terms,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// Class by what is known of its windows; Known if it is ClassKnown.
+	Class Class   `json:"class,omitempty"`
+	Known bool    `json:"known"`
+	Score float64 `json:"score"`
+	// Room: no applicable window is full on the last evidence. Unconfirmed counts cautious attempts under way.
+	Room        bool `json:"room"`
+	Unconfirmed int  `json:"unconfirmed,omitempty"`
+	// Work is live sessions and requests in flight; it and PlacedAt break ties.
+	Work     int       `json:"work"`
+	PlacedAt time.Time `json:"placed_at,omitzero"`
+	Terms    []Term    `json:"terms,omitempty"`
 }
 
 // Term is the arithmetic of one applicable window; see the package documentation for the symbols.

@@ -1,0 +1,259 @@
+package quota
+
+import (
+	"slices"
+	"time"
+)
+
+// maxWindows bounds the windows of an account, declared and reported.
+const maxWindows = 32
+
+// Account is one account with its clocks, blockers and work. It is not safe for concurrent use: its owner guards it.
+// Windows, Blockers, Completed and Cadence outlive the process; the rest is of the work in flight.
+type Account struct {
+	ID AccountID
+	// Enabled is what counts: configured and not switched off.
+	Enabled bool
+	// Models are names or patterns that it may serve; empty: all.
+	Models []string
+	// Unmetered: it has no quota clocks.
+	Unmetered bool
+	// AllowOverage: the user allows extra credits to be spent, so a full window alone keeps no work away.
+	AllowOverage bool
+	// UsageLag is how long the provider's own figures trail completed work.
+	UsageLag time.Duration
+
+	Windows   []Window
+	Blockers  []Blocker
+	Completed Counts
+	Cadence   Cadence
+
+	// Throttle and Network are cooldowns.
+	Throttle, Network Cooldown
+	// InFlight are reservations: requests that were placed and have not ended.
+	InFlight Counts
+	// Unconfirmed cautious attempts.
+	Unconfirmed int
+	// LiveSessions that are active or being placed here.
+	LiveSessions int
+	// PlacedAt is when a session was last placed here.
+	PlacedAt time.Time
+
+	recent recentCompletions
+}
+
+// NewAccount restores an account from what was kept of it.
+func NewAccount(id AccountID, windows []Window, blockers []Blocker, completed Counts, cadence Cadence) *Account {
+	a := &Account{ID: id, Windows: slices.Clone(windows), Blockers: slices.Clone(blockers), Completed: completed.Clone(), Cadence: cadence.clone()}
+	for i := range a.Windows {
+		a.Windows[i].prior = priorOf(a.Windows[i].Length)
+	}
+	return a
+}
+
+// Clone copies the account, so that a question about it changes nothing.
+func (a *Account) Clone() *Account {
+	c := *a
+	c.Windows = slices.Clone(a.Windows)
+	c.Blockers = slices.Clone(a.Blockers)
+	c.Completed, c.InFlight = a.Completed.Clone(), a.InFlight.Clone()
+	c.Cadence = a.Cadence.clone()
+	c.recent = a.recent.clone()
+	return &c
+}
+
+// Declare sets the windows of the account's profile. What is known of a window is kept as long as its length stays; windows
+// that were only reported stay; those that are declared no more are dropped, if nothing was ever observed of them.
+func (a *Account) Declare(declarations []Declaration) {
+	if len(declarations) > maxWindows {
+		declarations = declarations[:maxWindows]
+	}
+	for i := range a.Windows {
+		a.Windows[i].Declared = false
+	}
+	for _, d := range declarations {
+		a.declare(d, true)
+	}
+	a.Windows = slices.DeleteFunc(a.Windows, func(w Window) bool {
+		return !w.Declared && w.Evidence == EvidenceNone && w.Shown == Shown{}
+	})
+}
+
+func (a *Account) declare(d Declaration, byProfile bool) *Window {
+	w := a.Window(d.ID)
+	if w == nil {
+		if len(a.Windows) >= maxWindows {
+			return nil
+		}
+		a.Windows = append(a.Windows, Window{})
+		w = &a.Windows[len(a.Windows)-1]
+	}
+	if w.Length != d.Length {
+		*w = Window{prior: priorOf(d.Length)}
+	}
+	w.Declaration, w.Declared = d, byProfile || w.Declared
+	return w
+}
+
+// Window finds one by its id.
+func (a *Account) Window(id string) *Window {
+	for i := range a.Windows {
+		if a.Windows[i].ID == id {
+			return &a.Windows[i]
+		}
+	}
+	return nil
+}
+
+// Serves reports whether the account is enabled and may serve the model.
+func (a *Account) Serves(model string) bool { return a.Enabled && ModelMatches(a.Models, model) }
+
+// Settle lets time pass: resets roll windows, passed predictions and bounds turn them unknown, ended blockers go. It
+// reports whether anything durable changed.
+func (a *Account) Settle(at time.Time) (changed bool) {
+	for i := range a.Windows {
+		if a.Windows[i].settle(at, a.completedAt) {
+			changed = true
+		}
+	}
+	if !slices.ContainsFunc(a.Blockers, func(b Blocker) bool { return !b.In(at) }) {
+		return changed
+	}
+	a.Blockers = slices.DeleteFunc(slices.Clone(a.Blockers), func(b Blocker) bool {
+		if b.In(at) {
+			return false
+		}
+		if w := a.Window(b.Window); w != nil && b.ClearsAt.IsZero() {
+			w.forget() // ended by a bound alone: the window may be anywhere
+		}
+		return true
+	})
+	return true
+}
+
+// Blocking lists the blockers that keep the model's work away at that time. placing adds those that concern new placements
+// only: windows that telemetry shows full.
+func (a *Account) Blocking(model string, placing bool, at time.Time) []Blocker {
+	var found []Blocker
+	a.eachBlocker(model, placing, at, func(b Blocker) bool {
+		found = append(found, b)
+		return true
+	})
+	return found
+}
+
+// Blocked reports whether anything keeps the model's work away; see Blocking.
+func (a *Account) Blocked(model string, placing bool, at time.Time) bool {
+	blocked := false
+	a.eachBlocker(model, placing, at, func(Blocker) bool {
+		blocked = true
+		return false
+	})
+	return blocked
+}
+
+func (a *Account) eachBlocker(model string, placing bool, at time.Time, yield func(Blocker) bool) {
+	for i := range a.Blockers {
+		if b := &a.Blockers[i]; b.In(at) && a.concerns(b, model) && !yield(*b) {
+			return
+		}
+	}
+	if !placing || a.AllowOverage {
+		return
+	}
+	for i := range a.Windows {
+		w := &a.Windows[i]
+		if w.shownFull(at) && w.AppliesTo(model) && !a.rejected(w.ID, at) && !yield(w.shownBlocker()) {
+			return
+		}
+	}
+}
+
+func (a *Account) concerns(b *Blocker, model string) bool {
+	if b.Model != "" && b.Model != model {
+		return false
+	}
+	w := a.Window(b.Window)
+	return w == nil || w.AppliesTo(model)
+}
+
+func (a *Account) rejected(window string, at time.Time) bool {
+	return slices.ContainsFunc(a.Blockers, func(b Blocker) bool { return b.Window == window && b.In(at) })
+}
+
+func (w *Window) shownBlocker() Blocker {
+	b := Blocker{Cause: CauseQuota, Window: w.ID, Shown: true, ClearsAt: w.ResetsAt, ObservedAt: w.TakenAt, ShownPercent: w.Shown.UsedPercent}
+	if w.Length > 0 {
+		b.NoLaterThan = w.ReceivedAt.Add(w.Length)
+	}
+	return b
+}
+
+// Accepted notes that the upstream accepted work of the model: predicted clocks begin. It reports whether one did.
+func (a *Account) Accepted(model string, at time.Time) (changed bool) {
+	for i := range a.Windows {
+		if w := &a.Windows[i]; w.AppliesTo(model) && w.started(at) {
+			changed = true
+		}
+	}
+	return changed
+}
+
+// Reached notes that an attempt that began at that time got an answer: connection trouble seen before it began is over.
+func (a *Account) Reached(began time.Time) {
+	if !began.Before(a.Network.Since) {
+		a.Network = Cooldown{}
+	}
+}
+
+// Unreachable notes a connection failure: a short pause for new placements once it repeats.
+func (a *Account) Unreachable(at time.Time) { a.Network = a.Network.unreachable(at) }
+
+// ClearAuth ends the blockers that a sign-in ends. It reports whether there were any.
+func (a *Account) ClearAuth() (changed bool) {
+	isAuth := func(b Blocker) bool { return b.Cause == CauseAuth }
+	if !slices.ContainsFunc(a.Blockers, isAuth) {
+		return false
+	}
+	a.Blockers = slices.DeleteFunc(slices.Clone(a.Blockers), isAuth)
+	return true
+}
+
+// ClearEntitlement ends the blockers that a change of configuration or catalogue ends.
+func (a *Account) ClearEntitlement() (changed bool) {
+	isEntitlement := func(b Blocker) bool { return b.Cause == CauseNotEntitled }
+	if !slices.ContainsFunc(a.Blockers, isEntitlement) {
+		return false
+	}
+	a.Blockers = slices.DeleteFunc(slices.Clone(a.Blockers), isEntitlement)
+	return true
+}
+
+// ForgetObservations drops what was read of its quota, at the boundary of a new login. Blockers by rejection and what was
+// learned stay.
+func (a *Account) ForgetObservations() {
+	for i := range a.Windows {
+		a.Windows[i].forget()
+		a.Windows[i].Shown = Shown{}
+	}
+}
+
+// NotLaterThan clamps all times of evidence, after the wall clock went back; resets stay what they are.
+func (a *Account) NotLaterThan(at time.Time) {
+	for i := range a.Windows {
+		a.Windows[i].notLaterThan(at)
+	}
+	if a.Cadence.At.After(at) {
+		a.Cadence.At = at
+	}
+	if a.PlacedAt.After(at) {
+		a.PlacedAt = at
+	}
+	a.Blockers = slices.Clone(a.Blockers)
+	for i := range a.Blockers {
+		if a.Blockers[i].ObservedAt.After(at) {
+			a.Blockers[i].ObservedAt = at
+		}
+	}
+	a.recent.notLaterThan(at)
+}

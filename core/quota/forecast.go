@@ -1,0 +1,47 @@
+package quota
+
+import "time"
+
+// Clearing says when all that keeps an account away can have cleared.
+type Clearing struct {
+	// Governing is what clears last, or what no clock clears.
+	Governing Blocker
+	// Dated is false when only a person can clear it.
+	Dated bool
+	// At is valid if Dated; Exact when every time behind it is authoritative.
+	At    time.Time
+	Exact bool
+}
+
+// Clearing of the account for the model; ok is false if nothing keeps it away. placing adds what concerns new placements
+// only.
+func (a *Account) Clearing(model string, placing bool, at time.Time) (c Clearing, ok bool) {
+	c = Clearing{Dated: true, Exact: true, At: at}
+	take := func(b Blocker) bool {
+		switch {
+		case !c.Dated:
+		case !b.Dated():
+			c.Governing, c.Dated, c.Exact = b, false, false
+		default:
+			c.Exact = c.Exact && !b.ClearsAt.IsZero()
+			if !ok || b.End().After(c.At) {
+				c.Governing, c.At = b, b.End()
+			}
+		}
+		ok = true
+		return true
+	}
+	a.eachBlocker(model, placing, at, take)
+	if a.Throttle.In(at) {
+		take(a.Throttle.blocker())
+	}
+	if placing && a.Network.In(at) {
+		take(a.Network.blocker())
+	}
+	return c, ok
+}
+
+// blocker gives a cooldown the form of a blocker, for forecasts and explanations.
+func (c Cooldown) blocker() Blocker {
+	return Blocker{Cause: c.Cause, ClearsAt: c.Until, ObservedAt: c.Since}
+}
