@@ -142,23 +142,31 @@ func reasons(r Reason) bool {
 		"unreadable_encoding", "empty_stream", "deadline":
 		return true
 	// Quota, by window and by source.
-	case "usage_limit_reached", "usage_not_included", "insufficient_quota", "rate_limit_exceeded", "rate_limited",
-		"five_hour", "seven_day", "seven_day_opus", "seven_day_sonnet", "seven_day_overage_included", "overage",
-		"overage_in_use", "window_full", "window_exhausted", "credits_exhausted", "spend_limit", "probe_failed",
-		"read_failed", "reset_passed", "fresh_reading":
+	case "usage_limit_reached", "usage_not_included", "insufficient_quota", "quota_exhausted", "rate_limit_exceeded",
+		"rate_limited", "rate_limited_request", "five_hour", "seven_day", "overage", "overage_in_use", "window_full",
+		"window_exhausted", "credits_exhausted", "spend_limit", "payment_required", "probe_failed", "read_failed",
+		"reset_passed", "fresh_reading":
 		return true
-	// Sign-in.
+	// Sign-in and entitlement.
 	case "signed_out", "expired", "token_expired", "token_revoked", "invalid_token", "not_eligible", "api_key",
-		"permission_denied", "model_not_found", "model_not_supported", "temporary":
+		"unauthorized", "forbidden", "not_allowed", "permission_denied", "organization_disabled",
+		"organization_not_allowed", "model_not_found", "model_not_supported", "temporary":
 		return true
 	// Requests and services.
-	case "invalid_request", "context_length_exceeded", "continuity_lost", "server_error", "server_is_overloaded",
-		"unknown_error", "event_unknown":
+	case "invalid_request", "client_error", "context_length_exceeded", "continuity_lost", "thinking_signature_refused",
+		"server_error", "server_is_overloaded", "upstream_failure", "edge_refused", "model_at_capacity", "unknown_error",
+		"event_unknown":
 		return true
-	// The daemon and its adapters.
-	case "signal", "operator", "config_changed", "config_invalid", "binary_changed", "exited", "start_timeout",
-		"start_failed", "init_failed", "configure_failed", "health_failed", "digest_mismatch", "protocol_mismatch",
-		"not_trusted", "disk_full", "disk_error", "journal_torn", "idle", "evicted":
+	// The daemon.
+	case "signal", "operator", "config_changed", "config_invalid", "binary_changed", "disk_full", "disk_error",
+		"journal_torn", "idle", "evicted":
+		return true
+	// Adapter processes.
+	case "exited", "start_timeout", "exec_failed", "copy_failed", "not_found", "untrusted_file", "unpinned",
+		"digest_mismatch", "handshake_malformed", "handshake_version", "handshake_network", "handshake_address",
+		"handshake_protocol", "handshake_certificate", "connect_failed", "describe_failed", "init_failed",
+		"identity_mismatch", "protocol_mismatch", "config_refused", "configure_failed", "profile_invalid", "health_lost",
+		"crash_loop", "reattach_failed":
 		return true
 	// Dispatch.
 	case "preferred", "alternate", "sufficient", "tier_unmet", "model_exhausted", "validation_failed",
