@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/noria-dev/noria/core/config"
+	"github.com/noria-dev/noria/core/events"
 	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
 )
@@ -148,6 +149,17 @@ type Binding struct {
 	// BoundBy is initial, failover or operator.
 	BoundBy string `json:"bound_by"`
 	Cause   string `json:"cause,omitempty"`
+	// Moves before it came here, oldest first.
+	Moves []Move `json:"moves,omitempty"`
+}
+
+// Move is an earlier change of a binding's account.
+type Move struct {
+	From  string    `json:"from"`
+	To    string    `json:"to"`
+	At    time.Time `json:"at"`
+	By    string    `json:"by"`
+	Cause string    `json:"cause,omitempty"`
 }
 
 // SessionFilter selects sessions.
@@ -214,31 +226,8 @@ type Attribute struct {
 	Doc       string `json:"doc,omitempty"`
 }
 
-// Event is one thing that happened. None of its fields is free text.
-type Event struct {
-	// Sequence grows by one with every event of a daemon's life.
-	Sequence  uint64    `json:"sequence"`
-	At        time.Time `json:"at"`
-	Component string    `json:"component"`
-	Operation string    `json:"operation"`
-	State     string    `json:"state,omitempty"`
-	RequestID string    `json:"request,omitempty"`
-	Attempt   uint64    `json:"attempt,omitempty"`
-	// Session is the short hash.
-	Session  string `json:"session,omitempty"`
-	Provider string `json:"provider,omitempty"`
-	Account  string `json:"account,omitempty"`
-	Model    string `json:"model,omitempty"`
-	Route    string `json:"route,omitempty"`
-	Status   int    `json:"status,omitempty"`
-	Outcome  string `json:"outcome,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-	// DurationMS and FirstByteMS are milliseconds.
-	DurationMS  float64 `json:"duration_ms,omitempty"`
-	FirstByteMS float64 `json:"first_byte_ms,omitempty"`
-	BytesUp     int64   `json:"bytes_up,omitempty"`
-	BytesDown   int64   `json:"bytes_down,omitempty"`
-}
+// Event is one thing that happened.
+type Event = events.Event
 
 // ExplainRequest asks why: about a session, about a request, or about a session that would be new.
 type ExplainRequest struct {
@@ -249,15 +238,16 @@ type ExplainRequest struct {
 	Model    string `json:"model,omitempty"`
 }
 
-// Explanation is a decision with its reasoning and what came of it.
+// Explanation is why a session is where it is, and what its next request would get.
 type Explanation struct {
-	Session string `json:"session,omitempty"`
-	Request string `json:"request,omitempty"`
-	Model   string `json:"model,omitempty"`
-	// Hypothetical: computed now, nothing was placed.
-	Hypothetical bool               `json:"hypothetical"`
-	Decision     placement.Decision `json:"decision"`
-	Bindings     []Binding          `json:"bindings,omitempty"`
+	// Session is nil for a session that would be new, and for requests without one.
+	Session *Session `json:"session,omitempty"`
+	Request string   `json:"request,omitempty"`
+	Model   string   `json:"model,omitempty"`
+	// Last is the newest decision that chose an account for it in this life of the daemon.
+	Last *placement.Decision `json:"last,omitempty"`
+	// Now is what the next request would get; nothing was reserved.
+	Now *placement.Decision `json:"now,omitempty"`
 	// History of the session or request, oldest first.
 	History []Event `json:"history,omitempty"`
 }

@@ -1,11 +1,20 @@
 package config
 
-// Change is one difference between two configurations.
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
+)
+
+// Change is one difference between two configurations. It names settings, never their values.
 type Change struct {
 	// What changed, such as telemetry.refresh, provider.claude, or provider.claude.account.work.
-	What string `json:"what"`
-	// How is added, removed or changed.
-	How ChangeKind `json:"how"`
+	What string     `json:"what"`
+	How  ChangeKind `json:"how"`
 	// Restart: it takes effect only when the daemon is started anew.
 	Restart bool `json:"restart,omitempty"`
 }
@@ -19,3 +28,73 @@ const (
 	Removed ChangeKind = "removed"
 	Changed ChangeKind = "changed"
 )
+
+// Diff lists what differs in after, in the order of the configuration; nil when nothing does.
+func Diff(before, after *Config) []Change {
+	var d differences
+	// What is bound when the daemon starts stays until it starts again.
+	d.setting("listen", before.Listen, after.Listen, true)
+	d.setting("state", before.State, after.State, true)
+	d.setting("telemetry", before.Telemetry, after.Telemetry, false)
+	d.setting("placement", before.Placement, after.Placement, false)
+	d.setting("limits", before.Limits, after.Limits, true)
+	d.setting("log", before.Log, after.Log, false)
+	d.setting("metrics", before.Metrics, after.Metrics, true)
+	d.setting("ui", before.UI, after.UI, true)
+	d.setting("plugin_dir", before.PluginDir, after.PluginDir, true)
+	named(&d, "plugin", before.Plugins, after.Plugins,
+		func(p Plugin) string { return p.Name },
+		func(what string, x, y Plugin) { d.setting(what, x, y, false) })
+	named(&d, "provider", before.Providers, after.Providers,
+		func(p Provider) string { return p.Name },
+		func(what string, x, y Provider) { d.provider(what, x, y) })
+	return d.changes
+}
+
+type differences struct{ changes []Change }
+
+func (d *differences) setting(what string, x, y any, restart bool) {
+	if !reflect.DeepEqual(x, y) {
+		d.changes = append(d.changes, Change{What: what, How: Changed, Restart: restart})
+	}
+}
+
+func (d *differences) provider(what string, x, y Provider) {
+	if x.Plugin != y.Plugin || string(x.Config.GetProviderJson()) != string(y.Config.GetProviderJson()) {
+		d.changes = append(d.changes, Change{What: what, How: Changed})
+	}
+	named(d, what+".account", x.Accounts, y.Accounts,
+		func(a Account) string { return a.Name },
+		func(what string, a, b Account) {
+			if !reflect.DeepEqual(a, b) || !proto.Equal(pluginAccount(x, a.Name), pluginAccount(y, a.Name)) {
+				d.changes = append(d.changes, Change{What: what, How: Changed})
+			}
+		})
+}
+
+func pluginAccount(p Provider, name string) *pluginv1.Account {
+	for _, a := range p.Config.GetAccounts() {
+		if a.GetName() == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// named compares two lists whose elements have names.
+func named[T any](d *differences, kind string, before, after []T, name func(T) string, both func(what string, x, y T)) {
+	for _, x := range before {
+		if !slices.ContainsFunc(after, func(y T) bool { return name(y) == name(x) }) {
+			d.changes = append(d.changes, Change{What: fmt.Sprintf("%s.%s", kind, name(x)), How: Removed})
+		}
+	}
+	for _, y := range after {
+		what := fmt.Sprintf("%s.%s", kind, name(y))
+		i := slices.IndexFunc(before, func(x T) bool { return name(x) == name(y) })
+		if i < 0 {
+			d.changes = append(d.changes, Change{What: what, How: Added})
+			continue
+		}
+		both(what, before[i], y)
+	}
+}

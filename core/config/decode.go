@@ -1,0 +1,121 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/noria-dev/noria/core/internal/printable"
+	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
+)
+
+// Decode reads the blocks of providers by the schemas of their plugins. Three states of a provider are told apart: no entry
+// in schemas means that there is no such plugin, which is an error here; a nil entry means that the plugin exists and could
+// not be described, which the caller reports (see [File.At]) and which leaves Provider.Config nil. The diagnostics are those
+// of this step; Parse gave its own. The configuration is nil when either had errors.
+func (f *File) Decode(schemas map[string]*pluginv1.DescribeResponse) (*Config, Diagnostics) {
+	parsed := len(f.found)
+	defer func() { f.found = f.found[:parsed] }()
+	config := &Config{Host: f.Host}
+	for _, block := range f.providers {
+		description, known := schemas[block.Name]
+		if !known {
+			f.fail(&block.Header, "Unknown provider", "No plugin named %q is bundled or configured.%s %s",
+				block.Plugin, didYouMean(block.Name, slices.Sorted(maps.Keys(schemas))),
+				"Add a plugin block for it, or set plugin to the name of one.")
+			continue
+		}
+		config.Providers = append(config.Providers, f.decodeProvider(block, description))
+	}
+	found := f.render(f.found[parsed:])
+	if f.found.HasErrors() {
+		return nil, found
+	}
+	return config, found
+}
+
+func (f *File) decodeProvider(block *providerBlock, description *pluginv1.DescribeResponse) Provider {
+	provider := Provider{Name: block.Name, Plugin: block.Plugin}
+	for _, a := range block.Accounts {
+		provider.Accounts = append(provider.Accounts, Account{
+			Name: a.Name, Enabled: a.enabled(), Models: a.Models, Overage: a.overage(),
+		})
+	}
+	if description == nil {
+		return provider
+	}
+	if served := description.GetProvider(); served != block.Name {
+		f.fail(&block.Header, "Wrong plugin", "Plugin %q serves provider %q, not %q.",
+			block.Plugin, printable.Bounded(served, 64), block.Name)
+		return provider
+	}
+	ofProvider, err := newSchema(description.GetConfigSchema(), hostProviderNames, []string{"account"})
+	if err != nil {
+		f.fail(&block.Header, "Unusable plugin", "The schema of plugin %q for its provider block cannot be used: %v.", block.Plugin, err)
+		return provider
+	}
+	ofAccount, err := newSchema(description.GetAccountSchema(), hostAccountNames, []string{"credential"})
+	if err != nil {
+		f.fail(&block.Header, "Unusable plugin", "The schema of plugin %q for account blocks cannot be used: %v.", block.Plugin, err)
+		return provider
+	}
+	provider.Config = &pluginv1.Config{ProviderJson: f.bySchema(block.Remain, ofProvider)}
+	for _, a := range block.Accounts {
+		provider.Config.Accounts = append(provider.Config.Accounts, &pluginv1.Account{
+			Name: a.Name, Enabled: a.enabled(), Models: a.Models,
+			ConfigJson: f.bySchema(a.Remain, ofAccount), Credential: f.credential(a),
+		})
+	}
+	return provider
+}
+
+// FromPlugin places what a plugin said about a provider's configuration at the lines that it is about.
+func (f *File) FromPlugin(provider string, found []*pluginv1.Diagnostic) Diagnostics {
+	const most = 50
+	var all Diagnostics
+	for _, d := range found[:min(len(found), most)] {
+		severity := SeverityError
+		if d.GetSeverity() == pluginv1.Severity_SEVERITY_WARNING {
+			severity = SeverityWarning
+		}
+		all = append(all, f.At(provider, d.GetAccount(), d.GetAttribute(), Diagnostic{
+			Severity: severity,
+			Summary:  printable.Bounded(d.GetSummary(), 200),
+			Detail:   printable.Bounded(d.GetDetail(), 1000),
+		}))
+	}
+	return all
+}
+
+// At places a diagnostic at an attribute of an account (or of the provider's own block, when account is empty); without an
+// attribute at the block's header. What the file does not have is placed as near as possible.
+func (f *File) At(provider, account, attribute string, d Diagnostic) Diagnostic {
+	block := f.provider(provider)
+	if block == nil {
+		return d
+	}
+	at, body := block.Header, block.Remain
+	if a := block.account(account); account != "" && a != nil {
+		at, body = a.Header, a.Remain
+	}
+	if attribute != "" {
+		if value, set := setRange(body, attribute); set {
+			at = value
+		} else {
+			d.Detail = strings.TrimSpace(fmt.Sprintf("%s (about the attribute %q, which is not set)", d.Detail, printable.Bounded(attribute, 64)))
+		}
+	}
+	d.Range, d.Snippet = f.place(at)
+	return d
+}
+
+func setRange(body hcl.Body, attribute string) (hcl.Range, bool) {
+	attributes := syntaxBody(body).Attributes
+	if a, ok := attributes[attribute]; ok {
+		return a.Expr.Range(), true
+	}
+	return hcl.Range{}, false
+}

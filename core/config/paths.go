@@ -1,0 +1,62 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxSocketPath is what fits into a socket address on every system (macOS has 104 bytes with the end mark).
+const maxSocketPath = 100
+
+// DefaultPath of the configuration: $NORIA_CONFIG, else noria.hcl in the user's configuration directory.
+func DefaultPath() string {
+	if path := os.Getenv("NORIA_CONFIG"); path != "" {
+		return path
+	}
+	return filepath.Join(xdg("XDG_CONFIG_HOME", ".config"), "noria", "noria.hcl")
+}
+
+func defaultStateDir() string { return filepath.Join(xdg("XDG_STATE_HOME", ".local/state"), "noria") }
+func defaultPluginDir() string {
+	return filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "noria", "plugins")
+}
+
+// ControlSocket is where the daemon with this configuration serves its control API.
+func (h *Host) ControlSocket() string { return controlSocket(h.State.Dir) }
+
+func controlSocket(stateDir string) string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "noria", "control.sock")
+	}
+	return filepath.Join(stateDir, "control.sock")
+}
+
+// xdg is a base directory; one that is not absolute is ignored, as the specification wants it.
+func xdg(variable, fallback string) string {
+	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(home(), fallback)
+}
+
+func home() string {
+	if dir, err := os.UserHomeDir(); err == nil {
+		return dir
+	}
+	return "/"
+}
+
+// expand makes path absolute: ~ is the home, what is relative is so to dir. Empty stays empty.
+func expand(dir, path string) string {
+	switch {
+	case path == "":
+		return ""
+	case path == "~" || strings.HasPrefix(path, "~/"):
+		return filepath.Join(home(), path[1:])
+	case filepath.IsAbs(path):
+		return filepath.Clean(path)
+	default:
+		return filepath.Join(dir, path)
+	}
+}
