@@ -15,10 +15,15 @@ import (
 // maxFile bounds a file that an adapter reads.
 const maxFile = 1 << 20
 
-// ErrFileTooLarge is returned for a file above 1 MiB.
-var ErrFileTooLarge = errors.New("file is larger than 1 MiB")
+// Errors of files.
+var (
+	// ErrFileTooLarge is returned for a file above 1 MiB.
+	ErrFileTooLarge = errors.New("file is larger than 1 MiB")
+	// ErrFileOwner is returned for a file that belongs neither to this user nor to root.
+	ErrFileOwner = errors.New("file belongs to another user")
+)
 
-// ReadJSONFile decodes a regular file of at most 1 MiB and returns its version, which changes when the file is written
+// ReadJSONFile decodes a regular file of at most 1 MiB that belongs to this user or root, and returns its version, which changes when the file is written
 // again and says nothing of its content. Errors name the file and never hold what stood in it; [fs.ErrNotExist] and
 // [fs.ErrPermission] can be told apart with [errors.Is].
 func ReadJSONFile(path string, into any) (version string, err error) {
@@ -45,6 +50,9 @@ func readFile(path string) (data []byte, version string, err error) {
 	}
 	if !info.Mode().IsRegular() {
 		return nil, "", fmt.Errorf("read %s: not a regular file", path)
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+		return nil, "", fmt.Errorf("read %s: %w", path, ErrFileOwner)
 	}
 	data, err = io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {

@@ -135,6 +135,8 @@ type listening struct {
 	// closed ends with the server, whoever stopped it.
 	closed <-chan struct{}
 	cancel context.CancelFunc
+	// dir is a directory of our own for the socket; empty when the daemon gave one.
+	dir string
 }
 
 func (l listening) stop() {
@@ -142,6 +144,9 @@ func (l listening) stop() {
 	select {
 	case <-l.closed:
 	case <-time.After(stopTime):
+	}
+	if l.dir != "" {
+		_ = os.RemoveAll(l.dir)
 	}
 }
 
@@ -155,35 +160,40 @@ func listen(host *adapterServer, logger hclog.Logger, debug bool) (listening, er
 		GRPCServer:      host.newGRPCServer,
 		Logger:          logger,
 	}
+	l := listening{}
 	var certificate string
+	var err error
 	if debug {
-		dir, err := os.MkdirTemp("", "noria-debug-")
-		if err != nil {
-			return listening{}, err
-		}
-		if err := os.Setenv(plugin.EnvUnixSocketDir, dir); err != nil {
-			return listening{}, err
-		}
+		l.dir, err = debugDirectory()
 	} else {
-		tlsConfig, encoded, err := mutualTLS(os.Getenv("PLUGIN_CLIENT_CERT"))
-		if err != nil {
-			return listening{}, err
-		}
-		config.TLSProvider, certificate = tlsConfig, encoded
+		config.TLSProvider, certificate, err = mutualTLS(os.Getenv("PLUGIN_CLIENT_CERT"))
+	}
+	if err != nil {
+		return l, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	closed := make(chan struct{})
+	l.cancel, l.closed = cancel, closed
 	reattach := make(chan *plugin.ReattachConfig, 1)
 	config.Test = &plugin.ServeTestConfig{Context: ctx, ReattachConfigCh: reattach, CloseCh: closed}
 	go plugin.Serve(config)
 	select {
 	case at := <-reattach:
-		l := listening{greeting: greeting(at, certificate, debug), closed: closed, cancel: cancel}
+		l.greeting = greeting(at, certificate, debug)
 		return l, nil
 	case <-closed:
 		cancel()
-		return listening{}, fmt.Errorf("open socket in %q", os.Getenv(plugin.EnvUnixSocketDir))
+		return l, fmt.Errorf("open socket in %q", os.Getenv(plugin.EnvUnixSocketDir))
 	}
+}
+
+// debugDirectory is private to this user, as the one that a daemon gives: without a daemon there is no TLS.
+func debugDirectory() (string, error) {
+	dir, err := os.MkdirTemp("", "noria-debug-")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Setenv(plugin.EnvUnixSocketDir, dir)
 }
 
 // greeting is what a daemon needs to find the server: go-plugin's handshake line, or with -debug the reattach line in
