@@ -13,35 +13,6 @@ import (
 
 var errLater = errors.New("not built yet")
 
-// Catalog knows executables without running them as adapters. It is safe for concurrent use.
-type Catalog struct{}
-
-// NewCatalog returns a catalog.
-func NewCatalog(options CatalogOptions) (*Catalog, error) { return nil, errLater }
-
-// Bundled lists the adapters beside noria's own executable, by name, as specs without configuration.
-func (c *Catalog) Bundled() ([]Spec, error) { return nil, errLater }
-
-// Describe runs the verified copy of the executable with the argument describe: bounded, without a handshake, offline.
-func (c *Catalog) Describe(ctx context.Context, spec Spec) (*pluginv1.DescribeResponse, error) {
-	return nil, errLater
-}
-
-// Verification is the result of looking at an executable.
-type Verification struct {
-	SHA256 string
-	Digest DigestState
-	Source string
-	// Err is nil when it may be run; else a *Failure.
-	Err error
-}
-
-// Verify looks at an executable as a start would.
-func (c *Catalog) Verify(spec Spec) Verification { return Verification{} }
-
-// Pin returns the digest to configure for the executable.
-func (c *Catalog) Pin(path string) (string, error) { return "", errLater }
-
 // Host runs adapters. It is safe for concurrent use.
 type Host struct{ *Catalog }
 

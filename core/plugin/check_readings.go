@@ -1,0 +1,197 @@
+package plugin
+
+import (
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/noria-dev/noria/core/quota"
+	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+)
+
+// Bounds of what an adapter may say of windows.
+const (
+	maxWindows     = 16
+	maxModels      = 32
+	maxIDBytes     = 64
+	maxModelBytes  = 128
+	maxLabelBytes  = 64
+	maxLength      = 366 * 24 * time.Hour
+	resetSlack     = time.Hour
+	resetNoLength  = 366 * 24 * time.Hour
+	maxObservedAge = 30 * 24 * time.Hour
+	overshoot      = 110 // percent; providers go a little over
+	undershoot     = -10
+	fullPercent    = 100
+)
+
+// windowKinds, windowStates and windowSources are the whole of what is known; anything else is not guessed at.
+func windowKind(k providerv1.WindowKind) (quota.Kind, bool) {
+	switch k {
+	case providerv1.WindowKind_WINDOW_KIND_ROLLING:
+		return quota.KindRolling, true
+	case providerv1.WindowKind_WINDOW_KIND_SESSION:
+		return quota.KindSession, true
+	case providerv1.WindowKind_WINDOW_KIND_WEEKLY:
+		return quota.KindWeekly, true
+	case providerv1.WindowKind_WINDOW_KIND_MONTHLY:
+		return quota.KindMonthly, true
+	case providerv1.WindowKind_WINDOW_KIND_INDIVIDUAL:
+		return quota.KindIndividual, true
+	case providerv1.WindowKind_WINDOW_KIND_MODEL:
+		return quota.KindModel, true
+	case providerv1.WindowKind_WINDOW_KIND_CREDIT:
+		return quota.KindCredit, true
+	case providerv1.WindowKind_WINDOW_KIND_CONTEXT:
+		return quota.KindContext, true
+	}
+	return "", false
+}
+
+func windowState(s providerv1.WindowState) quota.ReportedState {
+	switch s {
+	case providerv1.WindowState_WINDOW_STATE_OBSERVED:
+		return quota.Observed
+	case providerv1.WindowState_WINDOW_STATE_EXHAUSTED:
+		return quota.Exhausted
+	case providerv1.WindowState_WINDOW_STATE_AWAITING_FIRST_USE:
+		return quota.AwaitingFirstUse
+	case providerv1.WindowState_WINDOW_STATE_PENDING:
+		return quota.Pending
+	case providerv1.WindowState_WINDOW_STATE_NOT_EXPOSED:
+		return quota.NotExposed
+	}
+	return quota.Unknown
+}
+
+// windowSource takes the adapter's word only where it cannot claim more than the call can have given: a rejection comes
+// from the evidence of a rejection and from nowhere else.
+func windowSource(s providerv1.Source, natural quota.Source) quota.Source {
+	switch s {
+	case providerv1.Source_SOURCE_OFFICIAL_CLIENT:
+		return quota.SourceOfficialClient
+	case providerv1.Source_SOURCE_RESPONSE_HEADER:
+		return quota.SourceResponseHeader
+	case providerv1.Source_SOURCE_RESPONSE_EVENT:
+		return quota.SourceResponseEvent
+	case providerv1.Source_SOURCE_STATUSLINE:
+		return quota.SourceStatusline
+	case providerv1.Source_SOURCE_REJECTION:
+		if natural == quota.SourceRejection {
+			return quota.SourceRejection
+		}
+	}
+	return natural
+}
+
+// readings turns an adapter's windows into readings that are safe to keep: finite, in range, bounded, printable. A window
+// whose numbers are broken becomes unknown, whatever state it claims; one without a usable id or kind is left out, and so
+// is a second one of the same id. sentAt is when what was answered here was asked: a reading may be older, never newer.
+func (c *answerCheck) readings(windows []*providerv1.Window, natural quota.Source, sentAt time.Time) []quota.Reading {
+	var readings []quota.Reading
+	seen := map[string]bool{}
+	for _, w := range windows[:min(len(windows), maxWindows)] {
+		r, ok := c.reading(w, natural, sentAt)
+		if !ok || seen[r.ID] {
+			continue
+		}
+		seen[r.ID] = true
+		readings = append(readings, r)
+	}
+	return readings
+}
+
+func (c *answerCheck) reading(w *providerv1.Window, natural quota.Source, sentAt time.Time) (quota.Reading, bool) {
+	declared, sound, ok := c.declaration(w.GetWindowId(), w.GetKind(), w.GetLengthSeconds(), w.GetModels(), w.GetLabel())
+	if !ok {
+		return quota.Reading{}, false
+	}
+	r := quota.Reading{
+		Declaration: declared,
+		State:       windowState(w.GetState()),
+		Source:      windowSource(w.GetSource(), natural),
+		ObservedAt:  observedAt(w.GetObservedAt(), sentAt),
+	}
+	if w != nil && w.UsedPercent != nil {
+		used, known := usedPercent(*w.UsedPercent)
+		r.UsedPercent, r.HasUsed = used, known
+		sound = sound && known
+	}
+	if resets, given := timeOf(w.GetResetsAt()); given {
+		if inResetRange(resets, r.ObservedAt, r.Length) {
+			r.ResetsAt = resets
+		} else if resets.Before(r.ObservedAt) && r.State == quota.Exhausted {
+			// What has reset already is not exhausted by the same word.
+			sound = false
+		}
+	}
+	switch {
+	case !sound:
+		r.State = quota.Unknown
+	case r.State == quota.Observed && !r.HasUsed:
+		r.State = quota.Unknown
+	}
+	if r.State == quota.Unknown || r.State == quota.Pending || r.State == quota.NotExposed {
+		r.UsedPercent, r.HasUsed = 0, false
+	}
+	return r, true
+}
+
+// declaration checks what names a window. sound is false when its length is broken.
+func (c *answerCheck) declaration(id string, kind providerv1.WindowKind, seconds int64, models []string, label string) (d quota.Declaration, sound, ok bool) {
+	if id == "" || !isPrintable(id, maxIDBytes) {
+		return d, false, false
+	}
+	if d.Kind, ok = windowKind(kind); !ok {
+		return d, false, false
+	}
+	d.ID = c.text(id, maxIDBytes)
+	d.Label = c.text(label, maxLabelBytes)
+	for _, model := range models[:min(len(models), maxModels)] {
+		if model = c.text(model, maxModelBytes); model != "" {
+			d.Models = append(d.Models, model)
+		}
+	}
+	// A scope of which nothing is left must not become a window for all models.
+	sound = len(d.Models) > 0 || len(models) == 0
+	if seconds < 0 || seconds > int64(maxLength/time.Second) {
+		return d, false, true
+	}
+	d.Length = time.Duration(seconds) * time.Second
+	return d, sound, true
+}
+
+// usedPercent follows quota's rule: finite first, a little beyond either end is that end, more is a unit error.
+func usedPercent(v float64) (float64, bool) {
+	if math.IsNaN(v) || math.IsInf(v, 0) || v > overshoot || v < undershoot {
+		return 0, false
+	}
+	// max gives +0 for a negative zero.
+	return min(max(v, 0)+0, fullPercent), true
+}
+
+func inResetRange(resets, observed time.Time, length time.Duration) bool {
+	latest := observed.Add(resetNoLength)
+	if length > 0 {
+		latest = observed.Add(length + resetSlack)
+	}
+	return !resets.Before(observed.Add(-resetSlack)) && !resets.After(latest)
+}
+
+// observedAt is the earlier of what the adapter says and sentAt, so that an old reading never passes for a new one.
+func observedAt(claimed *timestamppb.Timestamp, sentAt time.Time) time.Time {
+	at, given := timeOf(claimed)
+	if !given || at.After(sentAt) || sentAt.Sub(at) > maxObservedAge {
+		return sentAt
+	}
+	return at
+}
+
+// timeOf reads a timestamp that can be written back: absent, invalid and year-one ones are not given.
+func timeOf(ts *timestamppb.Timestamp) (time.Time, bool) {
+	if ts == nil || ts.CheckValid() != nil || ts.GetSeconds() <= 0 {
+		return time.Time{}, false
+	}
+	return ts.AsTime(), true
+}
