@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/noria-dev/noria/core/quota"
-	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 	"github.com/noria-dev/noria/sdk/wire"
 )
