@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,8 +49,24 @@ type Snippet struct {
 	End   int `json:"end"`
 }
 
-// Diagnostics are all findings about a configuration, in the order of the file. As an error it reads as its first one.
+// Diagnostics are findings about a configuration. As an error it reads as its first one.
 type Diagnostics []Diagnostic
+
+// Sorted returns them in the order of the file, those about no place first.
+func (d Diagnostics) Sorted() Diagnostics {
+	sorted := slices.Clone(d)
+	slices.SortStableFunc(sorted, func(a, b Diagnostic) int {
+		x, y := Range{}, Range{}
+		if a.Range != nil {
+			x = *a.Range
+		}
+		if b.Range != nil {
+			y = *b.Range
+		}
+		return cmp.Or(cmp.Compare(x.StartLine, y.StartLine), cmp.Compare(x.StartColumn, y.StartColumn))
+	})
+	return sorted
+}
 
 // HasErrors reports whether one of them is an error.
 func (d Diagnostics) HasErrors() bool {

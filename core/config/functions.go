@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -15,6 +16,10 @@ import (
 func evalContext(dir string) *hcl.EvalContext {
 	return &hcl.EvalContext{Functions: map[string]function.Function{
 		"env": textFunction("name", func(name string) (string, error) {
+			if !variableName.MatchString(name) {
+				// Not repeated: a credential gets here by mistake.
+				return "", errors.New("that is no name of an environment variable")
+			}
 			value, ok := os.LookupEnv(name)
 			if !ok {
 				return "", fmt.Errorf("environment variable %q is not set where noria was started", name)
@@ -24,7 +29,7 @@ func evalContext(dir string) *hcl.EvalContext {
 		"file": textFunction("path", func(path string) (string, error) {
 			raw, err := readBounded(expand(dir, path))
 			if err != nil {
-				return "", err
+				return "", fmt.Errorf("%q cannot be read: %w; a relative path begins at the configuration file", path, cause(err))
 			}
 			if !utf8.Valid(raw) {
 				return "", fmt.Errorf("%s is not UTF-8 text", path)

@@ -82,8 +82,8 @@ func (f *File) listen(b *listenBlock) Listen {
 	if (l.TLSCert == "") != (l.TLSKey == "") {
 		f.fail(valueRange(b.Body, "tls_cert"), "Half a key pair", "Set both tls_cert and tls_key, or neither.")
 	}
-	f.readable(b.Body, "tls_cert", l.TLSCert)
-	f.readable(b.Body, "tls_key", l.TLSKey)
+	f.readable(b.Body, "tls_cert", b.TLSCert)
+	f.readable(b.Body, "tls_key", b.TLSKey)
 	at := valueRange(b.Body, "address")
 	loopback, ok := f.address(at, b.Address)
 	if !ok || loopback {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
@@ -83,9 +84,20 @@ func Parse(path string) (*File, Diagnostics) {
 	f.decodeHost()
 	if diags.HasErrors() {
 		// What else is wrong in a file that cannot be read to its end is mostly noise.
-		f.found = diags
+		f.found = firstOfEach(diags)
 	}
 	return f, f.diagnostics()
+}
+
+// firstOfEach drops repetitions: one missing quote makes every later line an error of the same kind.
+func firstOfEach(diags hcl.Diagnostics) hcl.Diagnostics {
+	var kept hcl.Diagnostics
+	for _, d := range diags {
+		if !slices.ContainsFunc(kept, func(k *hcl.Diagnostic) bool { return k.Summary == d.Summary }) {
+			kept = append(kept, d)
+		}
+	}
+	return kept
 }
 
 func (f *File) decodeHost() {
@@ -124,17 +136,14 @@ func readBounded(path string) ([]byte, error) {
 
 func unreadable(path string, err error) *hcl.Diagnostic {
 	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Cannot read the configuration"}
-	var pathError *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.Summary = "No configuration file"
 		d.Detail = fmt.Sprintf("There is no %s. Write one with \"noria init\", or name another with -config FILE or NORIA_CONFIG.", path)
 	case errors.Is(err, fs.ErrPermission):
 		d.Detail = fmt.Sprintf("%s may not be read by this user. Check its mode and owner.", path)
-	case errors.As(err, &pathError):
-		d.Detail = fmt.Sprintf("%s: %v.", path, pathError.Err)
 	default:
-		d.Detail = fmt.Sprintf("%s: %v.", path, err)
+		d.Detail = fmt.Sprintf("%s: %v.", path, cause(err))
 	}
 	return d
 }

@@ -18,10 +18,10 @@ const (
 	detailWidth = 78
 )
 
-// Write prints all diagnostics for people: what, where with the source, what to do. Colour is for terminals only.
+// Write prints all diagnostics for people, in the order of the file: what, where with the source, what to do. Colour is for terminals only.
 func (d Diagnostics) Write(w io.Writer, colour bool) error {
 	p := printer{Writer: bufio.NewWriter(w), colour: colour}
-	for i, x := range d {
+	for i, x := range d.Sorted() {
 		if i > 0 {
 			p.WriteString("\n")
 		}

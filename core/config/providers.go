@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -160,11 +162,11 @@ func (f *File) checkAccount(b *accountBlock) {
 		}
 	}
 	if b.Credential != nil {
-		f.checkCredential(b.Credential)
+		f.checkCredential(b.Credential, b.enabled())
 	}
 }
 
-func (f *File) checkCredential(b *credentialBlock) {
+func (f *File) checkCredential(b *credentialBlock, enabled bool) {
 	sources := 0
 	if b.Env != nil {
 		sources++
@@ -174,7 +176,9 @@ func (f *File) checkCredential(b *credentialBlock) {
 	}
 	if b.File != nil {
 		sources++
-		f.readable(b.Body, "file", f.expand(*b.File))
+		if enabled {
+			f.readable(b.Body, "file", *b.File)
+		}
 	}
 	if b.Command != nil {
 		sources++
@@ -190,8 +194,8 @@ func (f *File) checkCredential(b *credentialBlock) {
 func (f *File) duplicate(seen map[string]hcl.Range, kind, name string, header hcl.Range) bool {
 	first, twice := seen[name]
 	if twice {
-		f.fail(&header, "Duplicate "+kind, "There is already a %s %q at %s:%d. Give this one another name, or merge the two.",
-			kind, name, first.Filename, first.Start.Line)
+		f.fail(&header, "Duplicate "+kind, "%s %q is already at %s:%d. Give this one another name, or merge the two.",
+			strings.ToUpper(kind[:1])+kind[1:], name, first.Filename, first.Start.Line)
 		return true
 	}
 	seen[name] = header
@@ -203,19 +207,23 @@ func (f *File) readable(body hcl.Body, attribute, path string) {
 	if path == "" {
 		return
 	}
-	file, err := os.Open(path)
+	file, err := os.Open(f.expand(path))
 	if err == nil {
 		err = file.Close()
 	}
 	if err != nil {
-		f.fail(valueRange(body, attribute), "Cannot read the file", "%s. Check the path and the file's mode.", sentence(err))
+		f.fail(valueRange(body, attribute), "Cannot read the file",
+			"%q cannot be opened: %v. A relative path begins at the configuration file.", path, cause(err))
 	}
 }
 
-// sentence begins with a capital.
-func sentence(err error) string {
-	text := err.Error()
-	return strings.ToUpper(text[:1]) + text[1:]
+// cause is an error of the file system without the path, which is said in the user's own words.
+func cause(err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
 }
 
 func (b *accountBlock) enabled() bool { return b.Enabled == nil || *b.Enabled }
@@ -233,6 +241,9 @@ func (f *File) credential(b *accountBlock) *pluginv1.Credential {
 	case c == nil || !b.enabled():
 		return nil
 	case c.Env != nil:
+		if !variableName.MatchString(*c.Env) {
+			return nil // said already
+		}
 		value := os.Getenv(*c.Env)
 		if value == "" {
 			f.fail(valueRange(c.Body, "env"), "No credential",

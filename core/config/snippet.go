@@ -134,14 +134,22 @@ func runeSize(raw []byte) int {
 	return min(len(raw), 4)
 }
 
-// longWord has the shape of a key or token. Paths, addresses and digests in their places are shorter or have other marks.
-var longWord = regexp.MustCompile(`[A-Za-z0-9_+=-]{24,}`)
+// Words that could be a key or a token, and long words that are something else.
+var (
+	longWord  = regexp.MustCompile(`[A-Za-z0-9_+=-]{24,}`)
+	digits    = regexp.MustCompile(`[0-9].*[0-9]`)
+	variable  = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$`)
+	digestSet = regexp.MustCompile(`^\s*sha256\s*=`)
+)
 
 // masked tells where in a line masks begin and how many bytes of the source each hides.
 func (f *File) masked(begin int, raw []byte) map[int]int {
 	masks := map[int]int{}
 	for _, m := range longWord.FindAllIndex(raw, -1) {
-		masks[m[0]] = m[1] - m[0]
+		word := raw[m[0]:m[1]]
+		if digits.Match(word) && !variable.Match(word) && !digestSet.Match(raw) {
+			masks[m[0]] = len(word)
+		}
 	}
 	f.visitValues(f.body, false, func(value hcl.Range) {
 		from, to := max(value.Start.Byte-begin, 0), min(value.End.Byte-begin, len(raw))

@@ -1,0 +1,3 @@
+log {
+	level = "[2J‮info"
+}

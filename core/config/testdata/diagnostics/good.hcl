@@ -1,0 +1,5 @@
+provider "claude" {
+  account "work" {
+    home = "~/.claude-work"
+  }
+}

@@ -1,0 +1,11 @@
+listen {
+  address = "0.0.0.0:4517"
+}
+
+metrics {
+  address = "192.0.2.1:9000"
+}
+
+ui {
+  address = "localhost"
+}

@@ -1,0 +1,3 @@
+state {
+  dir = "/srv/a-long-name/a-long-name/a-long-name/a-long-name/a-long-name/a-long-name/a-long-name/noria"
+}

@@ -1,0 +1,5 @@
+provider "claude" {
+  account "work" {
+    token = "made-up-secret-of-an-account-0123456789
+  }
+}

@@ -1,0 +1,7 @@
+provider "claud" {
+  account "work" {}
+}
+
+provider "other" {
+  plugin = "missing"
+}
