@@ -1,0 +1,97 @@
+package claude
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/noria-dev/noria/sdk"
+)
+
+const sentence = `3 accounts: 2 weekly exhausted, 1 "signed out".`
+
+func TestUnavailableSpeaksTheClientsLanguage(t *testing.T) {
+	now := unix(1796000000)
+	limit := func(claim, reset string) map[string]string {
+		return map[string]string{headerPrefix + "status": rejected, headerPrefix + "reset": reset, headerPrefix + "representative-claim": claim}
+	}
+	cases := []struct {
+		name   string
+		req    sdk.Unavailability
+		status int
+		header map[string]string
+	}{
+		{"quota with a known window is a limit with its time",
+			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 3}, GoverningWindow: windowSevenDay, ForecastAt: unix(1796003600)},
+			http.StatusTooManyRequests, limit(windowSevenDay, "1796003600")},
+		{"quota of mixed windows names none of the client's",
+			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 2, sdk.CauseAuth: 1}, ForecastAt: unix(1796003600)},
+			http.StatusTooManyRequests, limit(mixedClaim, "1796003600")},
+		{"a window that the client has no word for is not told",
+			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 1}, GoverningWindow: "5h\r\nx: y", ForecastAt: unix(1796003600)},
+			http.StatusTooManyRequests, limit(mixedClaim, "1796003600")},
+		{"quota without a time is no limit", sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 3}}, http.StatusServiceUnavailable, nil},
+		{"a time that is over is none",
+			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 3}, ForecastAt: now.Add(-time.Second)}, http.StatusServiceUnavailable, nil},
+		{"signing in is not quota",
+			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseAuth: 3}, ForecastAt: unix(1796003600)}, http.StatusServiceUnavailable, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			c.req.Now, c.req.Sentence, c.req.RequestID = now, sentence, "r1"
+			answer, err := New().Unavailable(t.Context(), c.req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer.Status != c.status || messageOf(t, answer) != sentence {
+				t.Errorf("answer %d %q", answer.Status, messageOf(t, answer))
+			}
+			if answer.Header["x-should-retry"] != "false" || answer.Header["x-noria-request"] != "r1" {
+				t.Errorf("header = %v", answer.Header)
+			}
+			for name, value := range answer.Header {
+				if strings.HasPrefix(name, headerPrefix) && c.header[name] != value {
+					t.Errorf("%s: %q, want %q", name, value, c.header[name])
+				}
+			}
+			for name, value := range c.header {
+				if answer.Header[name] != value {
+					t.Errorf("%s: %q, want %q", name, answer.Header[name], value)
+				}
+			}
+		})
+	}
+}
+
+func TestFallbacksStandForTheAdaptersAnswers(t *testing.T) {
+	f := fallbacks()
+	for name, c := range map[string]struct {
+		answer sdk.Answer
+		status int
+	}{
+		"wrong key": {f.WrongKey, http.StatusUnauthorized}, "unknown path": {f.UnknownPath, http.StatusNotFound},
+		"until": {f.UnavailableUntil, http.StatusTooManyRequests}, "unavailable": {f.Unavailable, http.StatusServiceUnavailable},
+		"adapter away": {f.AdapterAway, http.StatusServiceUnavailable},
+	} {
+		if c.answer.Status != c.status || messageOf(t, c.answer) == "" || c.answer.Header["x-should-retry"] != "false" {
+			t.Errorf("%s: %d %v %s", name, c.answer.Status, c.answer.Header, c.answer.Body)
+		}
+	}
+	if f.UnavailableUntil.Header[headerPrefix+"reset"] != "{{reset_unix}}" || messageOf(t, f.UnavailableUntil) != "{{sentence}}" {
+		t.Errorf("template = %v %s", f.UnavailableUntil.Header, f.UnavailableUntil.Body)
+	}
+}
+
+func messageOf(t *testing.T, answer sdk.Answer) string {
+	t.Helper()
+	var body struct {
+		Type  string
+		Error struct{ Type, Message string }
+	}
+	if err := json.Unmarshal(answer.Body, &body); err != nil || body.Type != "error" || body.Error.Type == "" {
+		t.Errorf("body %s is not the provider's: %v", answer.Body, err)
+	}
+	return body.Error.Message
+}
