@@ -1,13 +1,17 @@
 package proxy
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/noria-dev/noria/core/internal/clock"
 )
@@ -121,8 +125,28 @@ type Proxy struct {
 	ready     func() (bool, []byte)
 	location  *time.Location
 
-	limits atomic.Pointer[Limits]
-	server *http.Server
+	limits     atomic.Pointer[Limits]
+	server     *http.Server
+	transports *transports
+	memory     memory
+	pieces     *piecePool
+	decoders   decoders
+	detours    detours
+	// judged joins equal questions to an adapter.
+	judged      singleflight.Group
+	requests    requestIDs
+	attempts    atomic.Uint64
+	completions atomic.Uint64
+}
+
+// requestIDs are unique over restarts: some random digits per process, then a count.
+type requestIDs struct {
+	process string
+	count   atomic.Uint64
+}
+
+func (r *requestIDs) next() string {
+	return r.process + "-" + strconv.FormatUint(r.count.Add(1), 16)
 }
 
 // New returns a Proxy that serves nothing yet.
@@ -135,8 +159,16 @@ func New(o Options) (*Proxy, error) {
 	}
 	p := &Proxy{
 		state: o.State, adapters: o.Adapters, events: o.Events, clock: o.Clock, log: o.Logger, keys: o.Keys,
-		hosts: o.Hosts, providers: o.Providers, ready: o.Ready, location: o.Location,
+		providers: o.Providers, ready: o.Ready, location: o.Location,
+		transports: newTransports(), pieces: newPiecePool(),
 	}
+	for _, host := range o.Hosts {
+		p.hosts = append(p.hosts, strings.ToLower(host))
+	}
+	var process [4]byte
+	// crypto/rand never fails since Go 1.24.
+	_, _ = rand.Read(process[:])
+	p.requests.process = hex.EncodeToString(process[:])
 	if o.AuthNone {
 		p.keys = nil
 	}
@@ -152,9 +184,4 @@ func New(o Options) (*Proxy, error) {
 func (p *Proxy) SetLimits(l Limits) {
 	l = l.withDefaults()
 	p.limits.Store(&l)
-}
-
-// ServeHTTP serves one request.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	http.Error(w, fmt.Sprintf("%d", http.StatusNotFound), http.StatusNotFound)
 }

@@ -43,11 +43,12 @@ func (e serverErrors) Write(line []byte) (int, error) {
 func (p *Proxy) Serve(ctx context.Context, listeners ...net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = p.server.Close() })
 	defer stop()
+	defer p.transports.closeIdle()
 	connections := p.limits.Load().Connections
 	var group errgroup.Group
 	for _, l := range listeners {
 		group.Go(func() error {
-			err := p.server.Serve(netutil.LimitListener(l, connections))
+			err := p.server.Serve(strictListener{netutil.LimitListener(l, connections)})
 			if errors.Is(err, http.ErrServerClosed) {
 				return nil
 			}

@@ -1,0 +1,258 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/noria-dev/noria/core/placement"
+	"github.com/noria-dev/noria/core/quota"
+	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+	"github.com/noria-dev/noria/sdk/wire"
+)
+
+// attempt is one try of one request at one account. State knows it by its number until it ended.
+type attempt struct {
+	*exchange
+	number  uint64
+	placed  placement.Decision
+	account quota.AccountID
+	detour  bool
+	lease   wire.Lease
+	// renewed: the lease was, once. repeated: the request was sent again after network trouble, once.
+	renewed, repeated bool
+	accepted, ended   bool
+	// sentAt is when the request was sent last.
+	sentAt time.Time
+	// failure that is held with step throttled.
+	failure *failure
+
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func newAttempt(x *exchange, number uint64, placed placement.Decision, detour bool) *attempt {
+	a := &attempt{exchange: x, number: number, placed: placed, account: placed.Account, detour: detour}
+	a.ctx, a.cancel = context.WithCancel(x.in.Context())
+	return a
+}
+
+// run gets a lease and tries.
+func (a *attempt) run() (next step) {
+	defer func() {
+		// Also when the connection is cut by a panic: the account's share is given back.
+		if next != throttled {
+			a.close()
+		}
+	}()
+	lease, err := a.proxy.adapters.Lease(a.ctx, a.account)
+	if err != nil {
+		return a.noLease(err)
+	}
+	a.lease = lease
+	return a.try()
+}
+
+// try sends the request until it is not to be sent again.
+func (a *attempt) try() (next step) {
+	defer func() {
+		if next != throttled {
+			a.close()
+		}
+	}()
+	for {
+		resp, conn, err := a.send()
+		switch {
+		case err != nil:
+			next = a.networkFailed(err, conn)
+		case resp.StatusCode >= 400:
+			next = a.failed(resp)
+		case resp.StatusCode >= 300:
+			next = a.redirected(resp)
+		default:
+			next = a.succeeded(resp)
+		}
+		if next != again {
+			return next
+		}
+	}
+}
+
+// send makes the account's request of the client's and sends it.
+func (a *attempt) send() (*http.Response, *connection, error) {
+	conn := &connection{}
+	out, err := a.request(conn)
+	if err != nil {
+		return nil, conn, err
+	}
+	a.sentAt = a.proxy.clock.Now()
+	resp, err := a.proxy.transports.of(a.provider).RoundTrip(out)
+	a.sent.upstream += a.proxy.clock.Now().Sub(a.sentAt)
+	return resp, conn, err
+}
+
+func (a *attempt) request(conn *connection) (*http.Request, error) {
+	header := a.upstreamHeader(&a.lease, a.switched())
+	return a.outgoing(a.ctx, a.lease.BaseURL, header, conn)
+}
+
+// outgoing is a request to an upstream with the client's method, path and body.
+func (x *exchange) outgoing(ctx context.Context, baseURL string, header http.Header, conn *connection) (*http.Request, error) {
+	base, err := x.proxy.transports.base(baseURL)
+	if err != nil {
+		return nil, err
+	}
+	to, err := target(base, x.path, x.in.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	source, err := x.body.open()
+	if err != nil {
+		return nil, err
+	}
+	out := (&http.Request{
+		Method: x.in.Method, URL: to, Host: to.Host, Header: header, Body: source, ContentLength: x.body.length,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}).WithContext(conn.watch(ctx))
+	return out, nil
+}
+
+// switched reports whether headers that the client got from an account must not go to this one, because the session's
+// last answer came from another. It is looked up only for requests that carry such headers.
+func (a *attempt) switched() bool {
+	for _, name := range a.profile.headers.accountBound {
+		if _, has := a.in.Header[name]; has {
+			last, known := a.proxy.lastAnswer(a.who.session)
+			return !known || last != a.account
+		}
+	}
+	return false
+}
+
+// accept tells state that the upstream accepted the work, and waits until that is durable.
+func (a *attempt) accept() error {
+	if a.accepted {
+		return nil
+	}
+	a.accepted = true
+	from, lived := quota.AccountID{}, false
+	newHere := a.binds() && !a.detour && !a.placed.Bound
+	if newHere {
+		from, lived = a.proxy.state.SessionAccount(a.who.session)
+	}
+	sequence, err := a.proxy.state.Accept(a.number, a.proxy.clock.Now())
+	if err != nil {
+		a.proxy.log.Error("acceptance not kept", "request", a.id, "error", err)
+		return nil
+	}
+	if err := a.durable(sequence); err != nil {
+		return err
+	}
+	a.proxy.answered(a.who.session, a.account, a.detour)
+	if newHere {
+		e := Event{Operation: "bound", Attempt: a.number, Account: a.account.Name, Reason: string(a.placed.How), Decision: &a.placed}
+		if lived && from != a.account {
+			e.Operation, e.From = "moved", from.Name
+		}
+		a.record(e)
+	}
+	return nil
+}
+
+// reject tells state that the account refused, and waits until that is durable. Before acceptance it ends the attempt.
+func (a *attempt) reject(r quota.Rejection) {
+	ctx, cancel := a.detached(rejectTime)
+	defer cancel()
+	a.rejectWithin(ctx, r)
+}
+
+func (a *attempt) rejectWithin(ctx context.Context, r quota.Rejection) {
+	if a.ended {
+		return
+	}
+	a.ended = !a.accepted
+	sequence, err := a.proxy.state.Reject(a.number, r, a.proxy.clock.Now())
+	if err == nil && sequence != 0 {
+		err = a.proxy.state.Durable(ctx, sequence)
+	}
+	if err != nil {
+		a.proxy.log.Warn("rejection not kept", "request", a.id, "account", a.account.String(), "error", err)
+	}
+}
+
+func (a *attempt) durable(sequence uint64) error {
+	if sequence == 0 {
+		return nil
+	}
+	return a.proxy.state.Durable(a.ctx, sequence)
+}
+
+// end gives the account's share back.
+func (a *attempt) end() {
+	if a.ended {
+		return
+	}
+	a.ended = true
+	if a.accepted {
+		a.proxy.state.Complete(a.number, a.proxy.clock.Now())
+		return
+	}
+	a.proxy.state.Abort(a.number, a.proxy.clock.Now())
+}
+
+// close ends the attempt and whatever still runs of it.
+func (a *attempt) close() {
+	a.cancel()
+	a.end()
+}
+
+// left ends the attempt because the client is gone. Nobody is to blame.
+func (a *attempt) left() step {
+	a.close()
+	a.recordEnd(a.account.Name, "canceled", "client_left")
+	return finished
+}
+
+// noLease goes on when the account has no credential to give.
+func (a *attempt) noLease(err error) step {
+	var refused *LeaseRefusedError
+	switch {
+	case a.clientLeft():
+		return a.left()
+	case !errors.As(err, &refused):
+		a.end()
+		a.adapterAway()
+		return finished
+	}
+	a.refusedLease(refused)
+	return another
+}
+
+// refusedLease leaves a blocker, unless the adapter knows nothing against the account.
+func (a *attempt) refusedLease(refused *LeaseRefusedError) {
+	reason := refusalWord(refused.Code)
+	if refused.Code == providerv1.RefusalCode_REFUSAL_CODE_TEMPORARY || refused.Code == providerv1.RefusalCode_REFUSAL_CODE_UNSPECIFIED {
+		a.end()
+	} else {
+		a.reject(quota.Rejection{Cause: quota.CauseAuth, Reason: reason})
+	}
+	a.recordAttempt(0, "auth_failed", reason)
+}
+
+func refusalWord(code providerv1.RefusalCode) string {
+	switch code {
+	case providerv1.RefusalCode_REFUSAL_CODE_SIGNED_OUT:
+		return "signed_out"
+	case providerv1.RefusalCode_REFUSAL_CODE_EXPIRED:
+		return "expired"
+	case providerv1.RefusalCode_REFUSAL_CODE_NOT_ELIGIBLE:
+		return "not_eligible"
+	}
+	return "temporary"
+}
+
+// recordAttempt tells of an attempt that did not succeed.
+func (a *attempt) recordAttempt(status int, outcome, reason string) {
+	a.record(Event{Operation: "attempt", Attempt: a.number, Account: a.account.Name, Status: status, Outcome: outcome, Reason: reason})
+}

@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+)
+
+// Bounds of what an adapter is shown of one answer.
+const (
+	maxExposedHeaders = 96
+	maxExposedValue   = 2 << 10
+	maxObservedEvents = 16
+)
+
+// exposed gives the headers that the profile exposes, cut to the bounds. Cookies and credentials never are.
+func exposed(h http.Header, names *names) []*providerv1.Header {
+	var out []*providerv1.Header
+	for name, values := range h {
+		if !names.match(name) || name == "Set-Cookie" {
+			continue
+		}
+		for _, value := range values {
+			if len(out) == maxExposedHeaders {
+				return out
+			}
+			out = append(out, &providerv1.Header{Name: name, Value: value[:min(len(value), maxExposedValue)]})
+		}
+	}
+	return out
+}
+
+// evidence for Classify, but for the body or event itself.
+func (a *attempt) evidence(resp *http.Response, committed bool) *providerv1.ClassifyRequest {
+	e := &a.profile.exposure
+	out := &providerv1.ClassifyRequest{
+		Account: a.account.Name, Model: a.who.model, Route: a.kind, Status: int32(resp.StatusCode),
+		ResponseHeaders: exposed(resp.Header, &e.responseHeaders), Committed: committed,
+		ObservedAt: timestamppb.New(a.proxy.clock.Now()),
+	}
+	request := a.in.Header.Clone()
+	for _, name := range append(credentialHeaders[:len(credentialHeaders):len(credentialHeaders)], a.profile.headers.credentials...) {
+		request.Del(name)
+	}
+	out.RequestHeaders = exposed(request, &e.requestHeaders)
+	if len(e.fieldPointers) > 0 {
+		out.RequestFields = a.requestFields()
+	}
+	return out
+}
+
+// requestFields finds the exposed fields of the request's body.
+func (a *attempt) requestFields() map[string]string {
+	e := &a.profile.exposure
+	scan := newFieldScan(e.fieldPointers, nil)
+	for piece := range a.proxy.look(a.body, a.in.Header.Get("Content-Encoding")) {
+		if !scan.feed(piece) {
+			break
+		}
+	}
+	scan.finish()
+	fields := map[string]string{}
+	for i, f := range scan.values {
+		if f.ok {
+			fields[e.requestFields[i]] = f.value[:min(len(f.value), maxExposedValue)]
+		}
+	}
+	return fields
+}
+
+// decoded is the beginning of a failed answer's body as the profile exposes it.
+func (a *attempt) decoded(resp *http.Response, beginning []byte) []byte {
+	limit := a.profile.exposure.errorBody
+	encoding := resp.Header.Get("Content-Encoding")
+	if encoding == "" {
+		return beginning[:min(len(beginning), limit)]
+	}
+	reader, release, err := a.proxy.decoders.reader(encoding, bytes.NewReader(beginning))
+	if err != nil {
+		return nil
+	}
+	defer release()
+	// What is cut or no encoding at all gives as much as could be decoded.
+	body, _ := io.ReadAll(io.LimitReader(reader, int64(limit)))
+	return body
+}
+
+// observe hands over what an answer tells of the account's windows. It calls nobody: the adapter is asked later.
+func (a *attempt) observe(resp *http.Response, events []*providerv1.Event) {
+	headers := exposed(resp.Header, &a.profile.exposure.responseHeaders)
+	if len(headers) == 0 && len(events) == 0 {
+		return
+	}
+	a.proxy.adapters.Observe(a.account, &providerv1.ObserveRequest{
+		Account: a.account.Name, Model: a.who.model, Status: int32(resp.StatusCode), ResponseHeaders: headers,
+		Events: events, ObservedAt: timestamppb.New(a.proxy.clock.Now()), Completion: a.proxy.completions.Add(1),
+	}, a.sentAt)
+}

@@ -1,0 +1,188 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/noria-dev/noria/core/quota"
+	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+)
+
+const (
+	// rejectTime that a rejection may take to become durable.
+	rejectTime = 5 * time.Second
+	// lateTime that an inspected event behind the commit is held for its verdict and blocker.
+	lateTime = time.Second
+	// failureBodyTime that the beginning of a failed answer's body may take.
+	failureBodyTime = 10 * time.Second
+)
+
+// failure is what an attempt got instead of accepted work, before commit: an answer or an inspected event.
+type failure struct {
+	status  int
+	verdict Verdict
+	judged  bool
+	// relay hands it to the client, discard drops it.
+	relay   func() step
+	discard func()
+}
+
+// outcome as events name it.
+func (f *failure) outcome() string {
+	if !f.judged {
+		return "unjudged"
+	}
+	return outcomeWord(f.verdict.Outcome)
+}
+
+// failed goes on after an answer of status 400 or more.
+func (a *attempt) failed(resp *http.Response) step {
+	beginning, err := a.beginningOf(resp)
+	if err != nil {
+		resp.Body.Close()
+		return a.networkFailed(err, &connection{})
+	}
+	f := &failure{
+		status:  resp.StatusCode,
+		discard: func() { resp.Body.Close() },
+	}
+	f.relay = func() step {
+		a.end()
+		a.relayRest(resp, beginning, f.outcome())
+		return finished
+	}
+	evidence := a.evidence(resp, false)
+	evidence.Evidence = &providerv1.ClassifyRequest_Body{Body: a.decoded(resp, beginning)}
+	f.verdict, f.judged = a.classify(a.ctx, evidence)
+	if a.clientLeft() {
+		f.discard()
+		return a.left()
+	}
+	return a.goOn(f)
+}
+
+// beginningOf reads as much of a failed answer as may be exposed. The rest stays in the body.
+func (a *attempt) beginningOf(resp *http.Response) ([]byte, error) {
+	// A cut body is relayed as far as it came; only one that stands still is given up.
+	stalled := time.AfterFunc(failureBodyTime, a.cancel)
+	defer stalled.Stop()
+	beginning, err := io.ReadAll(io.LimitReader(resp.Body, int64(max(a.profile.exposure.errorBody, smallPiece))))
+	if a.ctx.Err() != nil {
+		return nil, a.ctx.Err()
+	}
+	if err != nil && len(beginning) == 0 {
+		return nil, err
+	}
+	return beginning, nil
+}
+
+// classify asks the adapter. judged is false when it did not answer in time.
+func (a *attempt) classify(ctx context.Context, evidence *providerv1.ClassifyRequest) (v Verdict, judged bool) {
+	v, err := a.proxy.adapters.Classify(ctx, a.account, evidence)
+	if err != nil {
+		a.recordAttempt(int(evidence.GetStatus()), "unjudged", "unjudged")
+		return Verdict{}, false
+	}
+	a.recordAttempt(int(evidence.GetStatus()), outcomeWord(v.Outcome), v.Reason)
+	return v, true
+}
+
+// circumstances of a failure of this attempt.
+func (a *attempt) circumstances(f *failure) circumstances {
+	return circumstances{
+		status: f.status, judged: f.judged, renewed: a.renewed,
+		repeatable: a.route.retryable && a.body.replayable(),
+	}
+}
+
+// goOn does what follows from a failure.
+func (a *attempt) goOn(f *failure) step {
+	switch react(f.verdict, a.circumstances(f)) {
+	case renewLease:
+		return a.renew(f)
+	case tryAnother:
+		f.discard()
+		a.reject(f.verdict.rejection())
+		a.record(Event{
+			Operation: "failover", Attempt: a.number, From: a.account.Name, Status: f.status,
+			Outcome: outcomeWord(f.verdict.Outcome), Reason: f.verdict.Reason,
+		})
+		return another
+	case makeDetour:
+		a.failure = f
+		return throttled
+	case answerInstead:
+		f.discard()
+		a.keepBlocker(f)
+		a.refusedByAccount(f.status)
+		return finished
+	}
+	a.keepBlocker(f)
+	return f.relay()
+}
+
+// keepBlocker writes what a verdict says of the account although this request cannot go to another.
+func (a *attempt) keepBlocker(f *failure) {
+	if f.judged && f.verdict.blocks() {
+		a.reject(f.verdict.rejection())
+	}
+}
+
+// renew renews the lease that was refused.
+func (a *attempt) renew(f *failure) step {
+	lease, err := a.proxy.adapters.RefreshLease(a.ctx, a.account, a.lease)
+	if err == nil {
+		f.discard()
+		a.lease, a.renewed = lease, true
+		return again
+	}
+	f.discard()
+	var refused *LeaseRefusedError
+	switch {
+	case a.clientLeft():
+		return a.left()
+	case errors.As(err, &refused):
+		a.refusedLease(refused)
+	default:
+		// The adapter went away: nothing is known of whether the login could have been renewed.
+		a.end()
+	}
+	return another
+}
+
+// networkFailed goes on after an attempt that broke before anything was accepted.
+func (a *attempt) networkFailed(err error, conn *connection) step {
+	switch {
+	case a.clientLeft():
+		return a.left()
+	case errors.Is(err, errBodyTooLarge), errors.Is(err, errBodyStalled), errors.Is(err, errBodyBroken):
+		a.close()
+		a.bodyFailed(err)
+		return finished
+	case errors.Is(err, errUpstreamURL), errors.Is(err, errBodySpent):
+		a.end()
+	case conn.stale() && !a.repeated && a.body.replayable():
+		a.repeated = true
+		return again
+	default:
+		a.reject(quota.Rejection{Cause: quota.CauseNetwork, Reason: "network"})
+	}
+	a.recordAttempt(0, "network", "network")
+	if a.livesHere() || !a.route.retryable || !a.body.replayable() {
+		a.unreachable()
+		return finished
+	}
+	return another
+}
+
+// redirected answers for the upstream: a client that followed would take its key along.
+func (a *attempt) redirected(resp *http.Response) step {
+	resp.Body.Close()
+	a.end()
+	a.recordAttempt(resp.StatusCode, "unknown_error", "unknown_error")
+	a.unreachable()
+	return finished
+}

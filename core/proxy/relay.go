@@ -1,0 +1,119 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+)
+
+// succeeded goes on after an answer below 300.
+func (a *attempt) succeeded(resp *http.Response) step {
+	readable, reason := a.profile.grammar.readable(resp.Header.Get("Content-Type"), resp.Header.Get("Content-Encoding"))
+	if readable {
+		return a.newStream(resp).run()
+	}
+	if reason != "" {
+		a.record(Event{Operation: "passive", Attempt: a.number, Account: a.account.Name, Reason: reason})
+	}
+	if a.accept() != nil {
+		resp.Body.Close()
+		return a.left()
+	}
+	a.relayRest(resp, nil, "accepted")
+	return finished
+}
+
+// relayRest relays an answer whose beginning was read already, byte for byte, and records the end.
+func (a *attempt) relayRest(resp *http.Response, beginning []byte, outcome string) {
+	err := a.relay(resp, beginning, func() {
+		a.commitBody()
+		a.observe(resp, nil)
+	})
+	a.endRelay(err, outcome)
+}
+
+// endRelay ends the attempt and tells how its answer ended. One that broke is broken for the client too.
+func (a *attempt) endRelay(err error, outcome string) {
+	a.close()
+	switch {
+	case err == nil:
+		a.recordEnd(a.account.Name, outcome, "")
+		return
+	case a.clientLeft() || errors.Is(err, errClientWrite):
+		reason := "client_left"
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			reason = "timeout"
+		}
+		a.recordEnd(a.account.Name, "canceled", reason)
+	default:
+		a.record(Event{Operation: "cut", Attempt: a.number, Account: a.account.Name, Status: a.sent.status, Outcome: "cut", Reason: "stream_cut"})
+		a.recordEnd(a.account.Name, "cut", "stream_cut")
+	}
+	panic(http.ErrAbortHandler)
+}
+
+var errClientWrite = errors.New("write to client")
+
+// relay copies an answer to the client: headers, what was read of the body, the rest. begun is called when the first
+// bytes are out.
+func (x *exchange) relay(resp *http.Response, beginning []byte, begun func()) error {
+	defer resp.Body.Close()
+	copyResponseHeader(x.w.Header(), resp.Header, x.profile.headers.dropResponse)
+	x.begin(resp.StatusCode)
+	buffer := x.proxy.pieces.copies.Get().(*[]byte)
+	defer x.proxy.pieces.copies.Put(buffer)
+	// A body of unknown length is a stream of some kind: nothing of it is kept back.
+	flush := resp.ContentLength < 0
+	if len(beginning) > 0 {
+		if err := x.writeBody(beginning, flush); err != nil {
+			return err
+		}
+	}
+	if flush && len(beginning) == 0 {
+		if err := x.flush(); err != nil {
+			return err
+		}
+	}
+	begun()
+	for {
+		n, err := resp.Body.Read(*buffer)
+		if n > 0 {
+			if err := x.writeBody((*buffer)[:n], flush); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// writeBody writes to the client within the time of one write.
+func (x *exchange) writeBody(p []byte, flush bool) error {
+	x.renewWrite()
+	if err := x.relayed(x.w.Write(p)); err != nil {
+		return errors.Join(errClientWrite, err)
+	}
+	if flush {
+		return x.flush()
+	}
+	return nil
+}
+
+func (x *exchange) flush() error {
+	if err := x.control.Flush(); err != nil {
+		return errors.Join(errClientWrite, err)
+	}
+	return nil
+}
+
+// commitBody gives the request's memory back: after commit nothing is sent again.
+func (x *exchange) commitBody() {
+	if len(x.profile.exposure.fieldPointers) == 0 {
+		x.body.release()
+	}
+}

@@ -1,0 +1,89 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/noria-dev/noria/core/placement"
+	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+)
+
+// causePhrases say what keeps accounts away, for one and for several, in the order in which they are told.
+var causePhrases = []struct {
+	cause     providerv1.Cause
+	one, more string
+}{
+	{providerv1.Cause_CAUSE_QUOTA, "has used up its quota", "have used up their quota"},
+	{providerv1.Cause_CAUSE_AUTH, "is signed out", "are signed out"},
+	{providerv1.Cause_CAUSE_NOT_ENTITLED, "may not use this model", "may not use this model"},
+	{providerv1.Cause_CAUSE_THROTTLED, "is throttled for a moment", "are throttled for a moment"},
+	{providerv1.Cause_CAUSE_TRIED, "was tried in vain", "were tried in vain"},
+	{providerv1.Cause_CAUSE_DISABLED, "is disabled", "are disabled"},
+	{providerv1.Cause_CAUSE_ADAPTER_AWAY, "waits for its adapter", "wait for their adapter"},
+}
+
+// unavailableSentence tells in plain words why nobody can serve, until when, and what to do. It is one line of ASCII:
+// one client shows it from a header.
+func (x *exchange) unavailableSentence(causes map[providerv1.Cause]int, f placement.Forecast) string {
+	total := 0
+	var parts []string
+	for _, phrase := range causePhrases {
+		n := causes[phrase.cause]
+		total += n
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+phrase.one)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, phrase.more))
+		}
+	}
+	why := fmt.Sprintf("Noria has no %s account that can serve this request", x.provider)
+	if total > 0 {
+		why = fmt.Sprintf("None of your %s can serve this request: %s", counted(total, x.provider+" account"), strings.Join(parts, ", "))
+	}
+	return why + ". " + x.forecastSentence(causes, f)
+}
+
+func (x *exchange) forecastSentence(causes map[providerv1.Cause]int, f placement.Forecast) string {
+	switch {
+	case f.At.IsZero() && causes[providerv1.Cause_CAUSE_AUTH] > 0:
+		return "Sign in again with noria connect " + x.provider + "/NAME."
+	case f.At.IsZero():
+		return "When that changes is not known. See noria status."
+	case f.Kind == placement.ForecastExact:
+		return "The next one is free at " + x.proxy.moment(f.At) + "."
+	}
+	return "The next one is free no later than " + x.proxy.moment(f.At) + "."
+}
+
+// moment is a time for people: with the day when it is not today, and how long that is.
+func (p *Proxy) moment(t time.Time) string {
+	now := p.clock.Now().In(p.location)
+	t = t.In(p.location)
+	layout := "15:04 MST"
+	if now.YearDay() != t.YearDay() || now.Year() != t.Year() {
+		layout = "Mon Jan 2 15:04 MST"
+	}
+	return t.Format(layout) + ", in " + roughly(t.Sub(now))
+}
+
+// roughly rounds up to minutes.
+func roughly(d time.Duration) string {
+	minutes := int(max(d+time.Minute-1, 0) / time.Minute)
+	days, hours := minutes/(24*60), minutes/60%24
+	switch {
+	case days > 0:
+		return fmt.Sprintf("%d d %d h", days, hours)
+	case hours > 0:
+		return fmt.Sprintf("%d h %d min", hours, minutes%60)
+	}
+	return fmt.Sprintf("%d min", minutes)
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,157 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/noria-dev/noria/core/placement"
+	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+)
+
+// shapeTime that the adapter has for shaping an answer of ours; else the profile's templates do.
+const shapeTime = 2 * time.Second
+
+// reply is an answer of our own before it has the client's shape.
+type reply struct {
+	sentence string
+	causes   map[providerv1.Cause]int
+	forecast placement.Forecast
+}
+
+// unavailable answers when no account can serve.
+func (x *exchange) unavailable(f placement.Forecast) {
+	causes := causeCounts(f.Causes)
+	x.ownAnswer(reply{
+		sentence: x.unavailableSentence(causes, f), causes: causes, forecast: f,
+	}, "unavailable", "no_eligible_account")
+}
+
+// searchEnded answers when the bound of attempts, and not the pool, ended the search.
+func (x *exchange) searchEnded() {
+	x.ownAnswer(reply{
+		sentence: fmt.Sprintf("Noria stopped after %s for this request without finding one of your %s accounts that can serve it. Try again, or see noria status.",
+			counted(x.attempts, "attempt"), x.provider),
+		causes: map[providerv1.Cause]int{providerv1.Cause_CAUSE_TRIED: len(x.tried)},
+	}, "unavailable", "attempts_exhausted")
+}
+
+// unreachable answers when the upstream cannot be reached and no other account may be tried.
+func (x *exchange) unreachable() {
+	x.ownAnswer(reply{
+		sentence: fmt.Sprintf("Noria could not reach the %s service over the network. Nothing was moved. Try again.", x.provider),
+		causes:   map[providerv1.Cause]int{providerv1.Cause_CAUSE_TRIED: max(len(x.tried), 1)},
+	}, "network", "network")
+}
+
+// refusedByAccount answers in place of a 401 or 403 that says nothing certain of the account.
+func (a *attempt) refusedByAccount(status int) {
+	a.close()
+	a.ownAnswer(reply{
+		sentence: fmt.Sprintf("The %s service refused the account %s (HTTP %d) for a reason that Noria could not tell. See noria accounts list.",
+			a.provider, a.account.Name, status),
+		causes: map[providerv1.Cause]int{providerv1.Cause_CAUSE_TRIED: 1},
+	}, "auth_failed", "permission_denied")
+}
+
+// adapterAway answers when a lease is needed and the adapter cannot give one.
+func (x *exchange) adapterAway() {
+	now := x.proxy.clock.Now()
+	x.answer(x.profile.fallbacks.adapterAway, blanks{
+		sentence: fmt.Sprintf("Noria cannot serve this request: the %s adapter is not ready. See noria plugins list.", x.provider),
+		now:      now, request: x.id,
+	})
+	x.recordOwn("unavailable", "adapter_away")
+}
+
+// ownAnswer has the adapter shape a reply and sends it.
+func (x *exchange) ownAnswer(r reply, outcome, reason string) {
+	if x.clientLeft() {
+		x.recordEnd("", "canceled", "client_left")
+		return
+	}
+	now := x.proxy.clock.Now()
+	shape, ok := x.shaped(r, now)
+	if !ok {
+		shape = x.profile.fallbacks.unavailable
+		if !r.forecast.At.IsZero() {
+			shape = x.profile.fallbacks.unavailableUntil
+		}
+	}
+	x.answer(shape, blanks{sentence: r.sentence, resetsAt: r.forecast.At, now: now, request: x.id})
+	x.recordOwn(outcome, reason)
+}
+
+func (x *exchange) recordOwn(outcome, reason string) {
+	x.record(Event{Operation: "unavailable", Status: x.sent.status, Outcome: outcome, Reason: reason})
+	x.recordEnd("", outcome, reason)
+}
+
+// shaped asks the adapter for the client's shape. Its answer holds no placeholders.
+func (x *exchange) shaped(r reply, now time.Time) (*template, bool) {
+	ctx, cancel := context.WithTimeout(x.in.Context(), shapeTime)
+	defer cancel()
+	req := &providerv1.UnavailableRequest{
+		RequestId: x.id, Route: x.kind, Model: x.who.model, Streaming: x.streaming(), Causes: causeList(r.causes),
+		GoverningWindow: r.forecast.Window, ForecastKind: forecastKind(r.forecast.Kind), Sentence: r.sentence,
+		Now: timestamppb.New(now),
+	}
+	if !r.forecast.At.IsZero() {
+		req.ForecastAt = timestamppb.New(r.forecast.At)
+	}
+	declared, err := x.proxy.adapters.Unavailable(ctx, x.provider, req)
+	if err != nil {
+		return nil, false
+	}
+	shape, err := compileTemplate(declared)
+	if err != nil {
+		x.proxy.log.Warn("answer of adapter not usable", "provider", x.provider, "request", x.id, "error", err)
+		return nil, false
+	}
+	shape.holed = false
+	return shape, true
+}
+
+func causeList(counts map[providerv1.Cause]int) []*providerv1.CauseCount {
+	var list []*providerv1.CauseCount
+	for cause, n := range counts {
+		list = append(list, &providerv1.CauseCount{Cause: cause, Accounts: int32(n)})
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Cause < list[j].Cause })
+	return list
+}
+
+// causeCounts reads the forecast's words for what keeps accounts away.
+func causeCounts(words map[string]int) map[providerv1.Cause]int {
+	counts := map[providerv1.Cause]int{}
+	for word, n := range words {
+		cause := providerv1.Cause_CAUSE_TRIED
+		switch word {
+		case "quota":
+			cause = providerv1.Cause_CAUSE_QUOTA
+		case "auth":
+			cause = providerv1.Cause_CAUSE_AUTH
+		case "not_entitled", "model":
+			cause = providerv1.Cause_CAUSE_NOT_ENTITLED
+		case "disabled":
+			cause = providerv1.Cause_CAUSE_DISABLED
+		case "throttle", "network", "cooldown":
+			cause = providerv1.Cause_CAUSE_THROTTLED
+		}
+		counts[cause] += n
+	}
+	return counts
+}
+
+func forecastKind(k placement.ForecastKind) providerv1.ForecastKind {
+	switch k {
+	case placement.ForecastExact:
+		return providerv1.ForecastKind_FORECAST_KIND_EXACT
+	case placement.ForecastNoLaterThan:
+		return providerv1.ForecastKind_FORECAST_KIND_NO_LATER_THAN
+	}
+	return providerv1.ForecastKind_FORECAST_KIND_UNKNOWN
+}
