@@ -4,8 +4,12 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,8 +28,13 @@ func (w *world) checkCanaries() {
 	for _, command := range []string{
 		"status", "sessions list", "accounts list", "plugins list", "plugins info claude", "plugins info codex", "events",
 	} {
-		w.checkText("noria "+command, []byte(w.noria(append(strings.Fields(command), "-json")...)))
+		text := w.noria(append(strings.Fields(command), "-json")...)
+		w.checkText("noria "+command, []byte(text))
+		if command == "events" && strings.Contains(text, `"unlisted"`) {
+			w.Errorf("an event has a word that is on no list:\n%s", text)
+		}
 	}
+	w.checkText("the metrics", w.metrics())
 	for _, plugin := range w.plugins() {
 		w.checkProcess(plugin.PID)
 	}
@@ -35,6 +44,29 @@ func (w *world) checkCanaries() {
 			w.checkText("response header "+name, []byte(strings.Join(values, "\n")))
 		}
 	}
+}
+
+// metrics reads them at the control socket.
+func (w *world) metrics() []byte {
+	w.Helper()
+	socket := w.path("daemon", "run", "noria", "control.sock")
+	control := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
+	answer, err := control.Get("http://control/metrics")
+	if err != nil {
+		w.Errorf("read metrics: %v", err)
+		return nil
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || !bytes.Contains(text, []byte("noria_requests_total")) {
+		w.Errorf("read metrics: status %d, error %v", answer.StatusCode, err)
+	}
+	return text
 }
 
 func (w *world) checkFolder(root string) {

@@ -79,7 +79,7 @@ func quoted(text string) string {
 // begin starts a client on one prompt; resume names the session to go on with, or is empty.
 func (w *world) begin(c client, resume, text string) *run {
 	w.Helper()
-	environment, before := c.behind(w.recorder.url+"/"+c.provider(), w.key())
+	environment, before := c.behind(w.recorder.url+"/"+c.provider(), w.key)
 	return w.launch(c, absolute(w.T, clients, c.provider()), append(before, c.arguments(resume, text)...), environment)
 }
 

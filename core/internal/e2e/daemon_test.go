@@ -169,8 +169,6 @@ func ask[T any](w *world, args ...string) (value T) {
 
 func (w *world) plugins() []api.Plugin { return ask[[]api.Plugin](w, "plugins", "list") }
 
-func (w *world) key() string { return ask[api.Token](w, "token", "show").Key }
-
 // account as the daemon sees it.
 func (w *world) account(provider, name string) api.Account {
 	w.Helper()

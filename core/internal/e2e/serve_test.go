@@ -97,7 +97,7 @@ func TestCompressedBodiesReachTheUpstreamAsTheyLeftTheClient(t *testing.T) {
 		},
 	}))
 	arguments := append([]string{
-		"-c", "openai_base_url=" + quoted(w.recorder.url+"/k/"+w.key()+"/codex"),
+		"-c", "openai_base_url=" + quoted(w.recorder.url+"/k/"+w.key+"/codex"),
 		"-c", "chatgpt_base_url=" + quoted(w.upstream.URL+"/backend-api"),
 	}, codex{}.arguments("", "Say hello")...)
 	r := w.launch(codex{}, absolute(t, clients, "codex"), arguments, nil).wait()

@@ -25,7 +25,7 @@ func (w *world) openTerminal(c client) *terminal {
 	if c.provider() == "codex" {
 		t.ready = "›"
 	}
-	environment, arguments := c.behind(w.recorder.url+"/"+c.provider(), w.key())
+	environment, arguments := c.behind(w.recorder.url+"/"+c.provider(), w.key)
 	command := append([]string{absolute(w.T, clients, c.provider())}, arguments...)
 	for i := range command {
 		command[i] = "'" + strings.ReplaceAll(command[i], "'", `'\''`) + "'"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/internal/upstream"
 )
 
@@ -23,6 +24,8 @@ type world struct {
 	upstream *upstream.Server
 	recorder *recorder
 	daemon   *daemon
+	// key lets clients in at the daemon.
+	key      string
 	accounts []account
 	// canaries are in every credential that the accounts hold.
 	canaries []string
@@ -56,6 +59,7 @@ func newWorld(t *testing.T) *world {
 	w.writeConfig()
 	t.Cleanup(w.daemon.stop)
 	w.daemon.start()
+	w.key = ask[api.Token](w, "token", "show").Key
 	w.recorder = startRecorder(t, w.daemon.address())
 	// The last to be registered is the first to run: the daemon still lives.
 	t.Cleanup(w.checkCanaries)
