@@ -1,0 +1,42 @@
+package api
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+)
+
+func (s *Server) events(r *http.Request) ([]Event, error) {
+	query := r.URL.Query()
+	after, err := number(query.Get("after"), 0, math.MaxUint64)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := number(query.Get("limit"), defaultEvents, maxEvents)
+	if err != nil {
+		return nil, err
+	}
+	return s.daemon.Events(r.Context(), after, int(limit))
+}
+
+// followEvents streams one JSON object per line until the client leaves or the daemon ends.
+func (s *Server) followEvents(w http.ResponseWriter, r *http.Request) {
+	after, err := number(r.URL.Query().Get("after"), 0, math.MaxUint64)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	control := http.NewResponseController(w)
+	if err := control.Flush(); err != nil {
+		return
+	}
+	encoder := json.NewEncoder(w)
+	// However it ends, the connection ends with it and there is nothing more to say.
+	_ = s.daemon.WatchEvents(r.Context(), after, func(event Event) error {
+		if err := encoder.Encode(event); err != nil {
+			return err
+		}
+		return control.Flush()
+	})
+}

@@ -1,0 +1,304 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/noria-dev/noria/core/internal/printable"
+	"github.com/noria-dev/noria/core/placement"
+	"github.com/noria-dev/noria/core/quota"
+)
+
+// Bounds of what a client may send and ask for.
+const (
+	maxRequestBody  = 1 << 20
+	defaultSessions = 1000
+	maxSessions     = 100_000
+	defaultEvents   = 200
+	maxEvents       = 10_000
+	maxSubject      = 1024
+)
+
+// Server answers the calls of the control API for one daemon. Streams of events end with their connection.
+type Server struct {
+	daemon  Daemon
+	handler http.Handler
+}
+
+// NewServer returns the handler of the control API.
+func NewServer(daemon Daemon) *Server {
+	s := &Server{daemon: daemon}
+	mux := http.NewServeMux()
+	s.routes(mux)
+	s.handler = mux
+	return s
+}
+
+// ServeHTTP bounds the body, and keeps a panic of one call from showing its values.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxRequestBody)
+	defer func() {
+		switch cause := recover(); cause {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(cause)
+		default:
+			writeError(w, Errorf(CodeInternal, "the daemon failed at this call (%T)", cause))
+		}
+	}()
+	s.handler.ServeHTTP(w, r)
+}
+
+func (s *Server) routes(mux *http.ServeMux) {
+	d := s.daemon
+	handle(mux, "GET /v1/version", func(*http.Request) (VersionInfo, error) { return d.Version(), nil })
+	handle(mux, "GET /v1/status", func(r *http.Request) (Status, error) { return d.Status(r.Context()) })
+	handle(mux, "GET /v1/accounts", func(r *http.Request) ([]Account, error) { return d.Accounts(r.Context()) })
+	handle(mux, "POST /v1/accounts/enable", s.switchAccount(true))
+	handle(mux, "POST /v1/accounts/disable", s.switchAccount(false))
+	handle(mux, "POST /v1/accounts/refresh", s.refreshAccounts)
+	handle(mux, "GET /v1/sessions", s.sessions)
+	handle(mux, "GET /v1/session", s.session)
+	handle(mux, "POST /v1/session/move", s.moveSession)
+	handle(mux, "POST /v1/session/forget", s.forgetSession)
+	handle(mux, "GET /v1/plugins", func(r *http.Request) ([]Plugin, error) { return d.Plugins(r.Context()) })
+	handle(mux, "GET /v1/plugins/{name}", func(r *http.Request) (PluginDetail, error) { return d.Plugin(r.Context(), r.PathValue("name")) })
+	handle(mux, "POST /v1/plugins/{name}/restart", func(r *http.Request) (Plugin, error) { return d.RestartPlugin(r.Context(), r.PathValue("name")) })
+	handle(mux, "POST /v1/explain", s.explain)
+	handle(mux, "GET /v1/forecast", s.forecast)
+	handle(mux, "GET /v1/events", s.events)
+	mux.HandleFunc("GET /v1/events/follow", s.followEvents)
+	handle(mux, "POST /v1/reload", func(r *http.Request) (ReloadResult, error) { return d.Reload(r.Context()) })
+	handle(mux, "GET /v1/token", func(r *http.Request) (Token, error) { return d.Token(r.Context()) })
+	handle(mux, "POST /v1/token/rotate", func(r *http.Request) (Token, error) { return d.RotateToken(r.Context()) })
+	handle(mux, "POST /v1/runs", s.createRunKey)
+	handle(mux, "DELETE /v1/runs/{id}", func(r *http.Request) (done, error) {
+		return done{}, d.RevokeRunKey(r.Context(), r.PathValue("id"))
+	})
+	handle(mux, "GET /v1/launch/flags", func(r *http.Request) (LaunchFlags, error) {
+		return d.LaunchFlags(r.Context(), r.URL.Query().Get("provider"))
+	})
+	handle(mux, "POST /v1/launch", s.launch)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, &Error{
+			Code: CodeNotFound, Message: "the control API has no " + printable.Bounded(r.Method+" "+r.URL.Path, 200),
+			Remedy: "the daemon may be older than this command; start it anew after an upgrade",
+		})
+	})
+}
+
+// done is the answer of calls that return nothing.
+type done struct{}
+
+func (s *Server) switchAccount(enabled bool) func(*http.Request) (Account, error) {
+	return func(r *http.Request) (Account, error) {
+		var req accountRequest
+		if err := readJSON(r, &req); err != nil {
+			return Account{}, err
+		}
+		id, err := accountID(req.Account)
+		if err != nil {
+			return Account{}, err
+		}
+		return s.daemon.SetAccountEnabled(r.Context(), id, enabled)
+	}
+}
+
+func (s *Server) refreshAccounts(r *http.Request) ([]Account, error) {
+	var req accountsRequest
+	if err := readJSON(r, &req); err != nil {
+		return nil, err
+	}
+	ids := make([]quota.AccountID, 0, len(req.Accounts))
+	for _, name := range req.Accounts {
+		id, err := accountID(name)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return s.daemon.RefreshAccounts(r.Context(), ids)
+}
+
+func (s *Server) sessions(r *http.Request) ([]Session, error) {
+	query := r.URL.Query()
+	limit, err := number(query.Get("limit"), defaultSessions, maxSessions)
+	if err != nil {
+		return nil, err
+	}
+	return s.daemon.Sessions(r.Context(), SessionFilter{
+		Provider: query.Get("provider"), Account: query.Get("account"), Limit: int(limit),
+	})
+}
+
+func (s *Server) session(r *http.Request) (SessionDetail, error) {
+	subject := r.URL.Query().Get("subject")
+	if err := checkSubject(subject); err != nil {
+		return SessionDetail{}, err
+	}
+	return s.daemon.Session(r.Context(), subject)
+}
+
+func (s *Server) moveSession(r *http.Request) (SessionDetail, error) {
+	var req moveRequest
+	if err := readJSON(r, &req); err != nil {
+		return SessionDetail{}, err
+	}
+	if err := checkSubject(req.Subject); err != nil {
+		return SessionDetail{}, err
+	}
+	id, err := accountID(req.Account)
+	if err != nil {
+		return SessionDetail{}, err
+	}
+	return s.daemon.MoveSession(r.Context(), req.Subject, id)
+}
+
+func (s *Server) forgetSession(r *http.Request) (done, error) {
+	var req subjectRequest
+	if err := readJSON(r, &req); err != nil {
+		return done{}, err
+	}
+	if err := checkSubject(req.Subject); err != nil {
+		return done{}, err
+	}
+	return done{}, s.daemon.ForgetSession(r.Context(), req.Subject)
+}
+
+func (s *Server) explain(r *http.Request) (Explanation, error) {
+	var req ExplainRequest
+	if err := readJSON(r, &req); err != nil {
+		return Explanation{}, err
+	}
+	if (req.Subject == "") == (req.Provider == "") {
+		return Explanation{}, Errorf(CodeInvalid, "name a session or request, or the provider of a new session")
+	}
+	if req.Subject != "" {
+		if err := checkSubject(req.Subject); err != nil {
+			return Explanation{}, err
+		}
+	}
+	return s.daemon.Explain(r.Context(), req)
+}
+
+func (s *Server) forecast(r *http.Request) (placement.Forecast, error) {
+	query := r.URL.Query()
+	if query.Get("provider") == "" {
+		return placement.Forecast{}, Errorf(CodeInvalid, "name a provider")
+	}
+	return s.daemon.Forecast(r.Context(), query.Get("provider"), query.Get("model"))
+}
+
+func (s *Server) createRunKey(r *http.Request) (RunKey, error) {
+	var req RunKeyRequest
+	if err := readJSON(r, &req); err != nil {
+		return RunKey{}, err
+	}
+	return s.daemon.CreateRunKey(r.Context(), req)
+}
+
+func (s *Server) launch(r *http.Request) (LaunchPlan, error) {
+	var req LaunchRequest
+	if err := readJSON(r, &req); err != nil {
+		return LaunchPlan{}, err
+	}
+	return s.daemon.Launch(r.Context(), req)
+}
+
+// handle answers with what f returns, as JSON.
+func handle[T any](mux *http.ServeMux, pattern string, f func(*http.Request) (T, error)) {
+	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		result, err := f(r)
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, result)
+	})
+}
+
+func readJSON(r *http.Request, into any) error {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return Errorf(CodeInvalid, "read request: %s", printable.Bounded(err.Error(), 200))
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Errorf(CodeInvalid, "read request: more than one JSON value")
+	}
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		writeError(w, fmt.Errorf("encode answer: %w", err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// The client is gone when this fails, and there is nobody to tell.
+	_, _ = w.Write(append(raw, '\n'))
+}
+
+type errorAnswer struct {
+	Error *Error `json:"error"`
+}
+
+func writeError(w http.ResponseWriter, err error) {
+	var known *Error
+	if !errors.As(err, &known) {
+		known = &Error{Code: CodeInternal, Message: printable.Bounded(err.Error(), 500)}
+	}
+	writeJSON(w, known.Code.status(), errorAnswer{Error: known})
+}
+
+func (c Code) status() int {
+	switch c {
+	case CodeInvalid:
+		return http.StatusBadRequest
+	case CodeNotFound:
+		return http.StatusNotFound
+	case CodeAmbiguous, CodeRefused:
+		return http.StatusConflict
+	case CodeUnsupported:
+		return http.StatusNotImplemented
+	case CodeUnavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+func accountID(name string) (quota.AccountID, error) {
+	id, ok := quota.ParseAccountID(name)
+	if !ok || len(name) > maxSubject {
+		return id, &Error{
+			Code: CodeInvalid, Message: fmt.Sprintf("%q names no account", printable.Bounded(name, 100)),
+			Remedy: "write PROVIDER/NAME, as \"noria accounts list\" shows it",
+		}
+	}
+	return id, nil
+}
+
+func checkSubject(subject string) error {
+	if subject == "" || len(subject) > maxSubject {
+		return Errorf(CodeInvalid, "name a session or a request, in at most %d bytes", maxSubject)
+	}
+	return nil
+}
+
+// number reads a query parameter: fallback when it is empty.
+func number(text string, fallback, most uint64) (uint64, error) {
+	if text == "" {
+		return fallback, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n > most {
+		return 0, Errorf(CodeInvalid, "%q is no number up to %d", printable.Bounded(text, 40), most)
+	}
+	return n, nil
+}
