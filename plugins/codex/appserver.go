@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"time"
 
@@ -27,9 +28,10 @@ type appServer struct {
 	userAgent string
 }
 
-// appServerCommand starts the client for one account. What config.toml of its home might divert is set explicitly.
+// appServerCommand starts the client for one account. What config.toml of its home might divert is set explicitly. A
+// backend on loopback stands for all of the vendor, so the client renews its login there as well.
 func appServerCommand(s settings) sdk.Command {
-	return sdk.Command{
+	command := sdk.Command{
 		Argv: []string{
 			s.provider.Client,
 			"-c", `model_provider="openai"`,
@@ -40,6 +42,10 @@ func appServerCommand(s settings) sdk.Command {
 		Env:   map[string]string{"CODEX_HOME": string(s.account.Home), "RUST_LOG": "off"},
 		Unset: diverting,
 	}
+	if backend, err := url.Parse(s.provider.Backend); err == nil && backend.Scheme == "http" {
+		command.Env["CODEX_REFRESH_TOKEN_URL_OVERRIDE"] = "http://" + backend.Host + "/oauth/token"
+	}
+	return command
 }
 
 // ask has one conversation in the home's turn and returns what it was about. When ctx ends first, its error is returned

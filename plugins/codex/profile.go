@@ -18,7 +18,7 @@ func profile() sdk.Profile {
 		Identity:  identity(),
 		Exposure:  exposure(),
 		Stream:    stream(),
-		Headers:   headers(),
+		Headers:   headerPolicy(),
 		Fallbacks: fallbacks(),
 		// The headers of an answer do not count that answer yet.
 		UsageLag: 5 * time.Second,
@@ -82,9 +82,9 @@ func stream() sdk.StreamGrammar {
 	}
 }
 
-// headers: the routing override is about the client's own account, the turn state was minted by the account that answered
+// headerPolicy: the routing override is about the client's own account, the turn state was minted by the account that answered
 // last.
-func headers() sdk.HeaderPolicy {
+func headerPolicy() sdk.HeaderPolicy {
 	return sdk.HeaderPolicy{
 		Credentials:  []string{"authorization", "x-api-key", "cookie", "chatgpt-account-id", "x-openai-account-routing-override"},
 		AccountBound: []string{"x-codex-turn-state"},

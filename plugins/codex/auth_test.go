@@ -1,0 +1,99 @@
+package codex
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/noria-dev/noria/sdk"
+)
+
+func TestOnlyAChatGPTPlanIsEligible(t *testing.T) {
+	login := loginFile(token(now.Add(time.Hour), "a"))
+	cases := []struct {
+		name, replies, login string
+		account              map[string]any
+		state                sdk.AuthState
+		eligible             bool
+	}{
+		{"a plan", "c00", login, nil, sdk.AuthSignedIn, true},
+		{"a key", "v02_apikey", keyFile, nil, sdk.AuthSignedIn, false},
+		{"a key that is called one", "v02_apikey", keyFile, map[string]any{"api_key": true}, sdk.AuthSignedIn, false},
+		{"nothing", "v01_notloggedin", "", nil, sdk.AuthSignedOut, false},
+		{"a login that cannot be renewed any more", "e5_refresh_token_reused", login, nil, sdk.AuthExpired, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			client, _ := fakeClient(t, c.replies, "")
+			settings := map[string]any{"home": homeWith(t, c.login)}
+			for name, value := range c.account {
+				settings[name] = value
+			}
+			got, err := at(now).CheckAuth(t.Context(), accountOf(t, map[string]any{"client": client}, settings, sdk.Credential{}))
+			if err != nil || got.State != c.state || got.Eligible != c.eligible || got.Eligible == (got.Reason != "") {
+				t.Errorf("CheckAuth = %+v, %v", got, err)
+			}
+			if strings.Contains(got.Method+got.Reason, "@") {
+				t.Errorf("status %+v tells who the user is", got)
+			}
+		})
+	}
+}
+
+func TestACheckThatFailsIsAnErrorAndNoState(t *testing.T) {
+	client, _ := fakeClient(t, "v05_refused", "")
+	got, err := at(now).CheckAuth(t.Context(), homeAccount(t, client, homeWith(t, "")))
+	if err == nil || got.State != 0 || strings.Contains(err.Error(), "routing") {
+		t.Errorf("CheckAuth = %+v, %v", got, err)
+	}
+}
+
+func TestCredentialsAreJudgedWithoutAClient(t *testing.T) {
+	cases := []struct {
+		name     string
+		account  map[string]any
+		from     sdk.Credential
+		state    sdk.AuthState
+		eligible bool
+	}{
+		{"a token", nil, sdk.Credential{Value: token(now.Add(time.Hour), "a")}, sdk.AuthSignedIn, true},
+		{"a token that is over", nil, sdk.Credential{Value: token(now, "a")}, sdk.AuthExpired, false},
+		{"a key", map[string]any{"api_key": true}, sdk.Credential{Value: "sk-x"}, sdk.AuthSignedIn, false},
+		{"a key that is not called one", nil, sdk.Credential{Value: "sk-x"}, sdk.AuthSignedIn, false},
+		{"an empty source", nil, sdk.Credential{Command: []string{"true"}}, sdk.AuthSignedOut, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := at(now).CheckAuth(t.Context(), accountOf(t, nil, c.account, c.from))
+			if err != nil || got.State != c.state || got.Eligible != c.eligible {
+				t.Errorf("CheckAuth = %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestLoginGoesIntoTheAccountsOwnHome(t *testing.T) {
+	command, err := New().LoginCommand(t.Context(), homeAccount(t, "/opt/codex", "/made-up/home"))
+	if err != nil || !slices.Equal(command.Argv, []string{"/opt/codex", "login"}) ||
+		command.Env["CODEX_HOME"] != "/made-up/home" || !slices.Contains(command.Unset, "OPENAI_API_KEY") {
+		t.Errorf("LoginCommand = %+v, %v", command, err)
+	}
+	if _, err := New().LoginCommand(t.Context(), accountOf(t, nil, nil, sdk.Credential{Value: "x"})); err == nil {
+		t.Error("a configured credential has a login command")
+	}
+}
+
+func TestTheClientIsSetToTheConfiguredVendor(t *testing.T) {
+	client, log := fakeClient(t, "c00", "")
+	account := accountOf(t, map[string]any{"client": client, "backend": "http://127.0.0.1:9/backend-api", "upstream": "http://127.0.0.1:9/up"},
+		map[string]any{"home": homeWith(t, "")}, sdk.Credential{})
+	if _, err := at(now).CheckAuth(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	want := `start -c model_provider="openai" -c chatgpt_base_url="http://127.0.0.1:9/backend-api" ` +
+		`-c openai_base_url="http://127.0.0.1:9/up" app-server --stdio  http://127.0.0.1:9/oauth/token`
+	if got := calls(t, log, "start"); !slices.Equal(got, []string{want}) {
+		t.Errorf("the official client was started %q", got)
+	}
+}

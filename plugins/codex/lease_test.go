@@ -1,0 +1,215 @@
+package codex
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/noria-dev/noria/sdk"
+)
+
+func refusal(t *testing.T, err error, want sdk.RefusalCode) {
+	t.Helper()
+	var refused *sdk.RefusalError
+	if !errors.As(err, &refused) || refused.Code != want {
+		t.Fatalf("error = %v, want a refusal %v", err, want)
+	}
+	if !strings.Contains(refused.Reason, "codex/main") {
+		t.Errorf("reason %q does not name the account", refused.Reason)
+	}
+	if strings.Contains(refused.Reason, "CANARY") {
+		t.Errorf("reason %q holds a credential", refused.Reason)
+	}
+}
+
+func TestLeaseIsTheAccessTokenOfTheHome(t *testing.T) {
+	client, log := fakeClient(t, "c00", "")
+	access := token(now.Add(time.Hour), "a")
+	lease, err := at(now).Lease(t.Context(), homeAccount(t, client, homeWith(t, loginFile(access))), sdk.LeaseRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"authorization": "Bearer " + access, "chatgpt-account-id": "acct_a"}
+	if lease.BaseURL != "https://chatgpt.com/backend-api/codex" || !maps.Equal(lease.Set, want) ||
+		!slices.Contains(lease.Remove, "x-openai-account-routing-override") || lease.Extend != nil {
+		t.Errorf("lease of %s has other headers than expected", lease.BaseURL)
+	}
+	if !lease.ValidUntil.Equal(now.Add(time.Hour - 30*time.Second)) {
+		t.Errorf("valid until %v", lease.ValidUntil)
+	}
+	if lease.Generation == "" || strings.Contains(lease.Generation, "CANARY") {
+		t.Errorf("generation %q", lease.Generation)
+	}
+	if started := calls(t, log, "start"); len(started) != 0 {
+		t.Error("the official client was started for a good login")
+	}
+}
+
+func TestALoginNearItsEndIsRenewedByTheOfficialClientOnce(t *testing.T) {
+	renewed := token(now.Add(time.Hour), "renewed")
+	for name, left := range map[string]time.Duration{"five minutes left": renewAhead, "over": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			client, log := fakeClient(t, "c00", loginFile(renewed))
+			t.Setenv("OPENAI_API_KEY", "CANARY-key")
+			account := homeAccount(t, client, homeWith(t, loginFile(token(now.Add(left), "old"))))
+			a := at(now)
+			var callers sync.WaitGroup
+			for range 8 {
+				callers.Go(func() {
+					lease, err := a.Lease(t.Context(), account, sdk.LeaseRequest{})
+					if err != nil || lease.Set["authorization"] != "Bearer "+renewed {
+						t.Errorf("lease after renewal: %v", err)
+					}
+				})
+			}
+			callers.Wait()
+			started := calls(t, log, "start")
+			if len(started) != 1 || strings.Contains(started[0], "CANARY") || !strings.Contains(started[0], "app-server --stdio") {
+				t.Errorf("the official client was started %q", started)
+			}
+			if asked := calls(t, log, "account/read"); !slices.Equal(asked, []string{`account/read {"refreshToken":false}`}) {
+				t.Errorf("the official client was asked %q", asked)
+			}
+		})
+	}
+}
+
+func TestARefusedLoginIsRenewedOnlyOnce(t *testing.T) {
+	renewed := token(now.Add(time.Hour), "renewed")
+	client, log := fakeClient(t, "c00", loginFile(renewed))
+	account := homeAccount(t, client, homeWith(t, loginFile(token(now.Add(time.Hour), "old"))))
+	a := at(now)
+	first, err := a.Lease(t.Context(), account, sdk.LeaseRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		second, err := a.Lease(t.Context(), account, sdk.LeaseRequest{Refresh: true, RefusedGeneration: first.Generation})
+		if err != nil || second.Generation == first.Generation || second.Set["authorization"] != "Bearer "+renewed {
+			t.Fatalf("lease after a refusal: %v", err)
+		}
+	}
+	if asked := calls(t, log, "account/read"); !slices.Equal(asked, []string{`account/read {"refreshToken":true}`}) {
+		t.Errorf("the official client was asked %q", asked)
+	}
+}
+
+func TestALoginThatCannotBeRenewedServesToItsEndAndIsThenRefused(t *testing.T) {
+	client, log := fakeClient(t, "e5_refresh_token_reused", "")
+	account := homeAccount(t, client, homeWith(t, loginFile(token(now.Add(2*time.Minute), "last"))))
+	a := at(now)
+	for range 3 {
+		if _, err := a.Lease(t.Context(), account, sdk.LeaseRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if started := calls(t, log, "start"); len(started) != 1 {
+		t.Errorf("the official client was started %d times within a minute", len(started))
+	}
+	a.now = func() time.Time { return now.Add(2 * time.Minute) }
+	_, err := a.Lease(t.Context(), account, sdk.LeaseRequest{})
+	refusal(t, err, sdk.RefusalExpired)
+	if !strings.Contains(err.Error(), "noria connect codex/main") {
+		t.Errorf("%v does not say what to do", err)
+	}
+}
+
+func TestAnAccountThatCannotServeSaysWhy(t *testing.T) {
+	client, _ := fakeClient(t, "v01_notloggedin", "")
+	unreadable := homeWith(t, "")
+	if err := os.Mkdir(filepath.Join(unreadable, "auth.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		name    string
+		account map[string]any
+		from    sdk.Credential
+		want    sdk.RefusalCode
+	}{
+		{"a home without a login", map[string]any{"home": homeWith(t, "")}, sdk.Credential{}, sdk.RefusalSignedOut},
+		{"a home with an empty login", map[string]any{"home": homeWith(t, `{}`)}, sdk.Credential{}, sdk.RefusalSignedOut},
+		{"a broken login", map[string]any{"home": homeWith(t, `{"tokens":{"access_token":"CANARY`)}, sdk.Credential{}, sdk.RefusalSignedOut},
+		{"an unreadable login", map[string]any{"home": unreadable}, sdk.Credential{}, sdk.RefusalSignedOut},
+		{"a home with a key that is not called one", map[string]any{"home": homeWith(t, keyFile)}, sdk.Credential{}, sdk.RefusalNotEligible},
+		{"a key that is wanted and not there", map[string]any{"home": homeWith(t, loginFile("x")), "api_key": true}, sdk.Credential{}, sdk.RefusalSignedOut},
+		{"neither home nor credential", nil, sdk.Credential{}, sdk.RefusalSignedOut},
+		{"a credential that is a key", nil, sdk.Credential{Value: "sk-CANARY"}, sdk.RefusalNotEligible},
+		{"a credential that is over", nil, sdk.Credential{Value: token(now, "over")}, sdk.RefusalExpired},
+		{"a credential file that is absent", nil, sdk.Credential{File: filepath.Join(unreadable, "none")}, sdk.RefusalSignedOut},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := at(now).Lease(t.Context(), accountOf(t, map[string]any{"client": client}, c.account, c.from), sdk.LeaseRequest{})
+			refusal(t, err, c.want)
+		})
+	}
+}
+
+func TestKeysGoToTheAPIAndTokensToTheBackend(t *testing.T) {
+	access := token(now.Add(time.Hour), "a")
+	cases := []struct {
+		name      string
+		account   map[string]any
+		from      sdk.Credential
+		base      string
+		authorize string
+		workspace string
+	}{
+		{"a key of a credential", map[string]any{"api_key": true}, sdk.Credential{Value: "sk-made-up"}, "https://api.openai.com/v1", "sk-made-up", ""},
+		{"a key of a home", map[string]any{"api_key": true, "home": homeWith(t, keyFile)}, sdk.Credential{}, "https://api.openai.com/v1", "sk-CANARY", ""},
+		{"a token of a credential", nil, sdk.Credential{Value: access}, "https://chatgpt.com/backend-api/codex", access, "acct_claimed"},
+		{"a token that says nothing", nil, sdk.Credential{Value: "opaque"}, "https://chatgpt.com/backend-api/codex", "opaque", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			lease, err := at(now).Lease(t.Context(), accountOf(t, nil, c.account, c.from), sdk.LeaseRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lease.BaseURL != c.base || lease.Set["authorization"] != "Bearer "+c.authorize || lease.Set["chatgpt-account-id"] != c.workspace {
+				t.Errorf("lease of %s has other headers than expected", lease.BaseURL)
+			}
+			if slices.Contains(lease.Remove, "chatgpt-account-id") != (c.workspace == "") {
+				t.Errorf("removed headers = %v", lease.Remove)
+			}
+		})
+	}
+}
+
+func TestConfigurationIsCheckedBeyondItsSchema(t *testing.T) {
+	home := map[string]any{"home": "/made-up"}
+	cases := []struct {
+		name              string
+		provider, account map[string]any
+		from              sdk.Credential
+		want              string // attribute of the finding; "-": none
+	}{
+		{"a home", nil, home, sdk.Credential{}, "-"},
+		{"a credential", nil, nil, sdk.Credential{Value: "x"}, "-"},
+		{"a key in a home", nil, map[string]any{"home": "/made-up", "api_key": true}, sdk.Credential{}, "-"},
+		{"loopback", map[string]any{"upstream": "http://127.0.0.1:1", "backend": "http://[::1]:1"}, home, sdk.Credential{}, "-"},
+		{"an open upstream", map[string]any{"upstream": "http://example.com"}, home, sdk.Credential{}, "upstream"},
+		{"an open backend", map[string]any{"backend": "http://example.com"}, home, sdk.Credential{}, "backend"},
+		{"an open API upstream", map[string]any{"api_upstream": "ftp://example.com"}, home, sdk.Credential{}, "api_upstream"},
+		{"no login", nil, nil, sdk.Credential{}, ""},
+		{"two logins", nil, home, sdk.Credential{Value: "x"}, "home"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			config, err := sdk.NewConfig(c.provider, accountOf(t, c.provider, c.account, c.from))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := New().Validate(t.Context(), config)
+			if (len(found) == 0) != (c.want == "-") || len(found) > 0 && found[0].Attribute != c.want {
+				t.Errorf("findings = %+v", found)
+			}
+		})
+	}
+}
