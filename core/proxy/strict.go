@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"bytes"
-	"errors"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -20,21 +20,34 @@ func (l strictListener) Accept() (net.Conn, error) {
 	return &strictConn{Conn: conn}, nil
 }
 
-// strictConn watches what is read. net/http answers its error with 400 and closes the connection.
+// strictConn watches what is read. In the place of a header that is not to be accepted it reads as one that cannot be,
+// which net/http answers with 400 before it closes the connection; an error would not be answered everywhere.
 type strictConn struct {
 	net.Conn
-	head headWatch
+	head    headWatch
+	refused bool
+	// instead is what is left of unreadable.
+	instead string
 }
+
+// unreadable breaks a request line, a header's name and a header's value alike.
+const unreadable = "\x00 \r\n\r\n"
 
 func (c *strictConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 && !c.head.accept(p[:n]) {
-		return 0, errMalformed
+	if !c.refused {
+		n, err := c.Conn.Read(p)
+		if c.head.accept(p[:n]) {
+			return n, err
+		}
+		c.refused, c.instead = true, unreadable
 	}
-	return n, err
+	if c.instead == "" {
+		return 0, io.EOF
+	}
+	n := copy(p, c.instead)
+	c.instead = c.instead[n:]
+	return n, nil
 }
-
-var errMalformed = errors.New("read request: malformed header")
 
 // maxWatchedLine is more than any of the lines that matter has.
 const maxWatchedLine = 128
@@ -76,6 +89,10 @@ func (w *headWatch) accept(p []byte) bool {
 				w.bodyPartEnded()
 			}
 		default:
+			if w.state == watchHead && !w.requestLine && len(w.line) == 0 && (p[0] <= ' ' || p[0] >= 0x7f) {
+				// No request begins like this; a TLS client does, and would wait for an answer.
+				return false
+			}
 			end := bytes.IndexByte(p, '\n')
 			if end < 0 {
 				w.keep(p)
