@@ -16,7 +16,7 @@ func (s *Server) events(r *http.Request) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.daemon.Events(r.Context(), after, int(limit))
+	return list(s.daemon.Events(r.Context(), after, int(limit)))
 }
 
 // followEvents streams one JSON object per line until the client leaves or the daemon ends.

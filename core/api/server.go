@@ -57,7 +57,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	d := s.daemon
 	handle(mux, "GET /v1/version", func(*http.Request) (VersionInfo, error) { return d.Version(), nil })
 	handle(mux, "GET /v1/status", func(r *http.Request) (Status, error) { return d.Status(r.Context()) })
-	handle(mux, "GET /v1/accounts", func(r *http.Request) ([]Account, error) { return d.Accounts(r.Context()) })
+	handle(mux, "GET /v1/accounts", func(r *http.Request) ([]Account, error) { return list(d.Accounts(r.Context())) })
 	handle(mux, "POST /v1/accounts/enable", s.switchAccount(true))
 	handle(mux, "POST /v1/accounts/disable", s.switchAccount(false))
 	handle(mux, "POST /v1/accounts/refresh", s.refreshAccounts)
@@ -65,7 +65,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	handle(mux, "GET /v1/session", s.session)
 	handle(mux, "POST /v1/session/move", s.moveSession)
 	handle(mux, "POST /v1/session/forget", s.forgetSession)
-	handle(mux, "GET /v1/plugins", func(r *http.Request) ([]Plugin, error) { return d.Plugins(r.Context()) })
+	handle(mux, "GET /v1/plugins", func(r *http.Request) ([]Plugin, error) { return list(d.Plugins(r.Context())) })
 	handle(mux, "GET /v1/plugins/{name}", func(r *http.Request) (PluginDetail, error) { return d.Plugin(r.Context(), r.PathValue("name")) })
 	handle(mux, "POST /v1/plugins/{name}/restart", func(r *http.Request) (Plugin, error) { return d.RestartPlugin(r.Context(), r.PathValue("name")) })
 	handle(mux, "POST /v1/explain", s.explain)
@@ -121,7 +121,7 @@ func (s *Server) refreshAccounts(r *http.Request) ([]Account, error) {
 		}
 		ids = append(ids, id)
 	}
-	return s.daemon.RefreshAccounts(r.Context(), ids)
+	return list(s.daemon.RefreshAccounts(r.Context(), ids))
 }
 
 func (s *Server) sessions(r *http.Request) ([]Session, error) {
@@ -130,9 +130,9 @@ func (s *Server) sessions(r *http.Request) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.daemon.Sessions(r.Context(), SessionFilter{
+	return list(s.daemon.Sessions(r.Context(), SessionFilter{
 		Provider: query.Get("provider"), Account: query.Get("account"), Limit: int(limit),
-	})
+	}))
 }
 
 func (s *Server) session(r *http.Request) (SessionDetail, error) {
@@ -219,6 +219,14 @@ func handle[T any](mux *http.ServeMux, pattern string, f func(*http.Request) (T,
 		}
 		writeJSON(w, http.StatusOK, result)
 	})
+}
+
+// list makes an empty list of none, which is [] in JSON and not null.
+func list[T any](items []T, err error) ([]T, error) {
+	if items == nil {
+		items = []T{}
+	}
+	return items, err
 }
 
 func readJSON(r *http.Request, into any) error {
