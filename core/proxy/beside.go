@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
@@ -132,26 +131,26 @@ func (b *beside) renewBeside(resp *http.Response) bool {
 	}
 	body := b.decoded(resp, beginning)
 	key := fmt.Sprintf("%s %s %d %x", b.account, b.lease.Generation, resp.StatusCode, sha256.Sum256(body))
-	// Whoever asks first, asks for all: that client's leaving must not spoil it for the others.
-	result, _, _ := b.proxy.judged.Do(key, func() (any, error) {
-		ctx := context.WithoutCancel(b.ctx)
-		evidence := b.evidence(resp, false)
-		evidence.Evidence = &providerv1.ClassifyRequest_Body{Body: body}
-		v, judged := b.classify(ctx, evidence)
-		if !judged || v.Outcome != providerv1.Outcome_OUTCOME_AUTH_FAILED {
-			return wire.Lease{}, nil
-		}
-		lease, err := b.proxy.adapters.RefreshLease(ctx, b.account, b.lease)
-		if err != nil {
-			return wire.Lease{}, nil
-		}
-		return lease, nil
-	})
-	lease, _ := result.(wire.Lease)
+	lease := b.proxy.judged.once(key, b.proxy.clock.Now(), func() wire.Lease { return b.judgeBeside(resp, body) })
 	if lease.BaseURL == "" {
 		return false
 	}
-	lease.Set = slices.Clone(lease.Set)
 	b.lease, b.renewed = lease, true
 	return true
+}
+
+// judgeBeside asks what the refusal means. It asks for all who wait, so this client's leaving must not spoil it.
+func (b *beside) judgeBeside(resp *http.Response, body []byte) wire.Lease {
+	ctx := context.WithoutCancel(b.ctx)
+	evidence := b.evidence(resp, false)
+	evidence.Evidence = &providerv1.ClassifyRequest_Body{Body: body}
+	v, judged := b.classify(ctx, evidence)
+	if !judged || v.Outcome != providerv1.Outcome_OUTCOME_AUTH_FAILED {
+		return wire.Lease{}
+	}
+	lease, err := b.proxy.adapters.RefreshLease(ctx, b.account, b.lease)
+	if err != nil {
+		return wire.Lease{}
+	}
+	return lease
 }

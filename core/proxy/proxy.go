@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/noria-dev/noria/core/internal/clock"
 )
@@ -125,15 +124,14 @@ type Proxy struct {
 	ready     func() (bool, []byte)
 	location  *time.Location
 
-	limits     atomic.Pointer[Limits]
-	server     *http.Server
-	transports *transports
-	memory     memory
-	pieces     *piecePool
-	decoders   decoders
-	detours    detours
-	// judged joins equal questions to an adapter.
-	judged      singleflight.Group
+	limits      atomic.Pointer[Limits]
+	server      *http.Server
+	transports  *transports
+	memory      memory
+	pieces      *piecePool
+	decoders    decoders
+	detours     detours
+	judged      judgements
 	requests    requestIDs
 	attempts    atomic.Uint64
 	completions atomic.Uint64
