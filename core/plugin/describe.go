@@ -66,12 +66,12 @@ func runDescribe(ctx context.Context, path, dir string, out *output) (answer []b
 	kept := &boundedBuffer{limit: wire.MaxMessage}
 	p.takeStdout = kept
 	if err := p.Start(ctx); err != nil {
-		return nil, "not started"
+		return nil, execDetail(err)
 	}
 	stop := context.AfterFunc(ctx, func() { p.end(0) })
 	defer stop()
 	<-p.exited
-	return kept.Bytes(), p.status
+	return kept.Bytes(), p.exit()
 }
 
 func (c *Catalog) remembered(digest string) *pluginv1.DescribeResponse {

@@ -95,8 +95,12 @@ var (
 	ErrUnknown = errors.New("unknown")
 	// ErrNotOffered says that the adapter does not have that service; a normal state.
 	ErrNotOffered = errors.New("not offered by the adapter")
+	// ErrFailed says that the adapter answered a call with an error.
+	ErrFailed = errors.New("adapter reports failure")
 	// ErrBadAnswer says that the adapter answered what the protocol does not allow.
 	ErrBadAnswer = errors.New("bad answer of the adapter")
+	// ErrSuperseded says that a start was given up because something else was asked for meanwhile.
+	ErrSuperseded = errors.New("superseded")
 	// ErrClosed says that the host was closed.
 	ErrClosed = errors.New("plugin host closed")
 )

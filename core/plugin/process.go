@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,21 +53,27 @@ type process struct {
 
 	mu      sync.Mutex // guards below
 	refused *Failure
-	// reaped: the group's number may be another one's from now on.
-	reaped bool
+	// greeted: its handshake was good.
+	greeted bool
+	// ordered: we told it to end.
+	ordered bool
+	// status says how it ended by itself; empty when it was told to.
+	status string
 
+	// reaped is closed, under mu, when the group's number may be another one's from now on.
+	reaped chan struct{}
 	// exited is closed when the process was reaped, its group killed and its pipes closed.
 	exited chan struct{}
-	// status is set before exited is closed.
-	status string
 	stop   sync.Once
+	grace  time.Duration
 }
 
 var _ runner.Runner = (*process)(nil)
 
 // newProcess prepares cmd, whose environment go-plugin filled in; path is what is executed.
 func newProcess(spawner *spawner, out *output, cmd *exec.Cmd, dir string) *process {
-	p := &process{spawner: spawner, output: out, cmd: cmd, dir: dir, exited: make(chan struct{})}
+	p := &process{spawner: spawner, output: out, cmd: cmd, dir: dir, grace: termGrace,
+		reaped: make(chan struct{}), exited: make(chan struct{})}
 	p.mark = envMark + "=" + rand.Text()
 	p.lineReader, p.line = io.Pipe()
 	p.emptyRead, p.empty = io.Pipe()
@@ -79,17 +86,45 @@ func (p *process) Start(context.Context) error {
 	theirs, err := p.openPipes()
 	defer closeAll(theirs...)
 	if err == nil {
-		err = p.spawner.start(p.cmd)
+		err = p.spawn()
 	}
 	if err != nil {
-		closeAll(p.stdin, p.stdout, p.stderr)
-		_ = os.RemoveAll(p.dir)
+		p.neverStarted(err)
 		return err
 	}
 	p.readers.Go(func() { p.readStdout(p.stdout) })
 	p.readers.Go(func() { p.output.drain(p.stderr) })
 	go p.reap()
 	return nil
+}
+
+// spawn holds the lock, so that whoever ends the process meanwhile ends the one that came of it.
+func (p *process) spawn() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ordered {
+		return context.Canceled
+	}
+	return p.spawner.start(p.cmd)
+}
+
+// neverStarted leaves it as one that has ended.
+func (p *process) neverStarted(err error) {
+	p.refuse(&Failure{Reason: ReasonExecFailed, Detail: execDetail(err)})
+	close(p.reaped)
+	p.finish()
+}
+
+func execDetail(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOEXEC):
+		return "executable is not one for this machine"
+	case errors.Is(err, syscall.ENOENT):
+		return "interpreter of the executable is missing"
+	case errors.Is(err, syscall.EACCES):
+		return "executable may not be run; its cache must not be on a noexec file system"
+	}
+	return "executable cannot be started"
 }
 
 func (p *process) openPipes() (theirs []*os.File, err error) {
@@ -137,44 +172,90 @@ func (p *process) readStdout(r io.Reader) {
 		if cut {
 			failure = &Failure{Reason: ReasonHandshake, Detail: "first line of output is no handshake"}
 		}
-		if failure == nil {
-			_, _ = p.line.Write(append(line, '\n'))
+		if failure != nil {
+			p.refuse(failure)
 			return true
 		}
-		p.refuse(failure)
-		// go-plugin gives up at the end of the pipe.
-		_ = p.line.Close()
+		p.markGreeted()
+		_, _ = p.line.Write(append(line, '\n'))
 		return true
 	})
+	if first {
+		p.silent()
+	}
 }
 
+// silent is for a standard output that ended before a line. Mostly the process has ended too, which says more.
+func (p *process) silent() {
+	timer := time.NewTimer(pipeGrace)
+	defer timer.Stop()
+	select {
+	case <-p.reaped:
+	case <-timer.C:
+		p.refuse(&Failure{Reason: ReasonHandshake, Detail: "standard output ended without a handshake"})
+	}
+}
+
+// refuse notes why it will not do, and lets go-plugin see the end of the output, at which it gives up.
 func (p *process) refuse(f *Failure) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.refused = f
+	p.mu.Unlock()
+	_ = p.line.Close()
 }
 
-func (p *process) refusal() *Failure {
+func (p *process) markGreeted() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.refused
+	p.greeted = true
+}
+
+// startFailure says why a start did not succeed, once the process is gone.
+func (p *process) startFailure() *Failure {
+	p.end(p.grace)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.refused != nil:
+		f := *p.refused
+		f.Exit = p.status
+		return &f
+	case p.status != "":
+		return &Failure{Reason: ReasonExited, Detail: "adapter ended before it was connected", Exit: p.status}
+	case p.greeted:
+		return &Failure{Reason: ReasonConnect, Detail: "nobody answers at the socket of the adapter"}
+	}
+	return &Failure{Reason: ReasonStartTimeout, Detail: "adapter sent no handshake in time"}
 }
 
 // reap waits for the process and ends all that is left of it.
 func (p *process) reap() {
 	awaitExit(p.cmd.Process.Pid)
 	p.signal(syscall.SIGKILL)
-	p.markReaped()
-	p.status = exitStatus(p.cmd.Wait())
+	alone := p.markReaped()
+	status := exitStatus(p.cmd.Wait())
+	if alone {
+		p.mu.Lock()
+		p.status = status
+		p.mu.Unlock()
+	}
 	killEscaped(p.mark)
 	deadline := time.Now().Add(pipeGrace)
 	_ = p.stdout.SetReadDeadline(deadline)
 	_ = p.stderr.SetReadDeadline(deadline)
 	_ = p.line.Close()
-	_ = p.empty.Close()
 	p.readers.Wait()
+	p.finish()
+}
+
+// finish gives up the pipes and the directory.
+func (p *process) finish() {
 	closeAll(p.stdin, p.stdout, p.stderr)
-	_ = os.RemoveAll(p.dir)
+	_ = p.line.Close()
+	_ = p.empty.Close()
+	if p.dir != "" {
+		_ = os.RemoveAll(p.dir)
+	}
 	close(p.exited)
 }
 
@@ -182,21 +263,28 @@ func (p *process) reap() {
 func (p *process) signal(sig syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.reaped {
-		_ = syscall.Kill(-p.cmd.Process.Pid, sig)
+	select {
+	case <-p.reaped:
+	default:
+		if p.cmd.Process != nil {
+			_ = syscall.Kill(-p.cmd.Process.Pid, sig)
+		}
 	}
 }
 
-func (p *process) markReaped() {
+// markReaped reports whether the process ended by itself.
+func (p *process) markReaped() (alone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reaped = true
+	close(p.reaped)
+	return !p.ordered
 }
 
 // end stops the process: SIGTERM to the group, SIGKILL after grace. It returns when the process is gone, or after a
 // second in which SIGKILL did not help. Later calls wait for the first.
 func (p *process) end(grace time.Duration) {
 	p.stop.Do(func() {
+		p.order()
 		if grace > 0 {
 			p.signal(syscall.SIGTERM)
 			p.signal(syscall.SIGCONT) // a stopped process takes no other signal
@@ -207,6 +295,12 @@ func (p *process) end(grace time.Duration) {
 		p.signal(syscall.SIGKILL)
 		p.exitsWithin(killGrace)
 	})
+}
+
+func (p *process) order() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ordered = true
 }
 
 func (p *process) exitsWithin(d time.Duration) bool {
@@ -243,16 +337,32 @@ func (p *process) Wait(ctx context.Context) error {
 
 // Kill ends the process. go-plugin calls it when a start fails.
 func (p *process) Kill(context.Context) error {
-	p.end(termGrace)
+	p.end(p.grace)
 	return nil
+}
+
+func (p *process) done() <-chan struct{} { return p.exited }
+
+// exit says how it ended by itself.
+func (p *process) exit() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.status
 }
 
 // Diagnose says why a start failed; go-plugin puts it into its error.
 func (p *process) Diagnose(context.Context) string {
-	if f := p.refusal(); f != nil {
-		return string(f.Reason)
+	p.mu.Lock()
+	refused, status := p.refused, p.status
+	p.mu.Unlock()
+	parts := p.output.lastLines()
+	if status != "" {
+		parts = slices.Insert(parts, 0, status)
 	}
-	return strings.Join(p.output.lastLines(), "; ")
+	if refused != nil {
+		parts = slices.Insert(parts, 0, string(refused.Reason))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Stdout gives the handshake line if it was a good one.

@@ -1,0 +1,440 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/noria-dev/noria/core/internal/clock"
+	"github.com/noria-dev/noria/core/quota"
+	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
+)
+
+const (
+	defaultRefresh = 45 * time.Second
+	// maxRunDir leaves room for what go-plugin adds to make the path of a socket.
+	maxRunDir = 60
+)
+
+// Host runs adapters. It is safe for concurrent use.
+type Host struct {
+	*Catalog
+	options  Options
+	timing   timing
+	launcher *launcher
+	spawner  *spawner
+	wakeups  background
+	retiring sync.WaitGroup
+	// ending ends when what is still being drained is to be killed.
+	ending context.Context
+	kill   context.CancelFunc
+
+	mu       sync.Mutex // guards below
+	adapters map[string]*adapter
+	closed   bool
+}
+
+// adapter is one plugin under supervision and its client.
+type adapter struct {
+	supervisor *supervisor
+	client     *Client
+}
+
+// New returns a host that runs nothing yet. It marks the descriptors that this process inherited, and sweeps the run
+// directory.
+func New(options Options) (*Host, error) { return newHost(options, designTiming()) }
+
+func newHost(options Options, t timing) (*Host, error) {
+	if options.Clock == nil {
+		options.Clock = clock.Wall{}
+	}
+	if options.Refresh == 0 {
+		options.Refresh = defaultRefresh
+	}
+	catalog, err := NewCatalog(options.Catalog)
+	if err != nil {
+		return nil, err
+	}
+	if err := keepDescriptors(); err != nil {
+		return nil, err
+	}
+	runDir, err := sweepRunDir(options.RunDir)
+	if err != nil {
+		return nil, err
+	}
+	catalog.cache.sweep(time.Now())
+	h := &Host{Catalog: catalog, options: options, timing: t, spawner: newSpawner(), adapters: map[string]*adapter{}}
+	h.launcher = &launcher{
+		catalog:     catalog,
+		spawner:     h.spawner,
+		runDir:      runDir,
+		hostVersion: options.HostVersion,
+		clock:       options.Clock,
+		timing:      t,
+		check:       &answerCheck{redactor: catalog.redactor},
+		onProfile:   options.Hooks.OnProfile,
+		generation:  &atomic.Uint64{},
+	}
+	h.ending, h.kill = context.WithCancel(context.Background())
+	h.wakeups.ctx, h.wakeups.cancel = context.WithCancel(context.Background())
+	h.wakeups.run(h.wakeups.ctx, h.watchWakeups)
+	return h, nil
+}
+
+// sweepRunDir removes what a daemon that was killed has left. The directory is ours alone, by its mode and by contract.
+func sweepRunDir(dir string) (string, error) {
+	resolved, err := privateDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("open directory of sockets: %w", err)
+	}
+	if len(resolved) > maxRunDir {
+		return "", fmt.Errorf("open directory of sockets: path %q is longer than %d bytes", resolved, maxRunDir)
+	}
+	entries, err := os.ReadDir(resolved)
+	if err != nil {
+		return "", fmt.Errorf("sweep directory of sockets: %w", err)
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), socketDirPrefix) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(resolved, entry.Name())); err != nil {
+			return "", fmt.Errorf("sweep directory of sockets: %w", err)
+		}
+	}
+	return resolved, nil
+}
+
+// socketDirPrefix is how go-plugin names the directories of sockets.
+const socketDirPrefix = "plugin-dir"
+
+// Apply makes the running adapters those of specs: new ones are started, changed ones are started beside the old one and
+// swapped when ready (when the new one fails, the old one stays, with its old configuration), others are drained and
+// stopped. It returns when each has come so far or ctx ended, with one result per spec and per adapter that was stopped.
+// What failed is supervised further.
+func (h *Host) Apply(ctx context.Context, specs []Spec) []Result {
+	digests := map[string]string{}
+	for _, spec := range specs {
+		digests[spec.Name] = h.digestNow(spec)
+	}
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return failAll(specs, ErrClosed)
+	}
+	results, waits := h.reconcile(specs, digests)
+	h.mu.Unlock()
+	for i, wait := range waits {
+		if wait == nil {
+			continue
+		}
+		select {
+		case results[i].Err = <-wait:
+		case <-ctx.Done():
+			results[i].Err = ctx.Err()
+		}
+	}
+	return results
+}
+
+func failAll(specs []Spec, err error) []Result {
+	var results []Result
+	for _, spec := range specs {
+		results = append(results, Result{Name: spec.Name, Err: err})
+	}
+	return results
+}
+
+// reconcile changes every wish. It waits for nothing; the caller holds the lock.
+func (h *Host) reconcile(specs []Spec, digests map[string]string) (results []Result, waits []<-chan error) {
+	add := func(name string, wait <-chan error, err error) {
+		results = append(results, Result{Name: name, Err: err})
+		waits = append(waits, wait)
+	}
+	keep := map[string]bool{}
+	for _, spec := range specs {
+		if err := h.acceptable(spec, keep); err != nil {
+			add(spec.Name, nil, err)
+			continue
+		}
+		keep[spec.Name] = true
+		if a := h.adapters[spec.Name]; a != nil && a.client.provider == spec.Provider {
+			add(spec.Name, a.supervisor.apply(spec, digests[spec.Name]), nil)
+			continue
+		}
+		if old := h.adapters[spec.Name]; old != nil {
+			h.retire(spec.Name, old)
+		}
+		a, settled := h.newAdapter(spec)
+		h.adapters[spec.Name] = a
+		add(spec.Name, settled, nil)
+	}
+	for name, a := range h.adapters {
+		if !keep[name] {
+			add(name, h.retire(name, a), nil)
+		}
+	}
+	return results, waits
+}
+
+// acceptable refuses what the host cannot tell apart.
+func (h *Host) acceptable(spec Spec, taken map[string]bool) error {
+	switch {
+	case !namePattern.MatchString(spec.Name), !namePattern.MatchString(spec.Provider):
+		return fmt.Errorf("apply plugin %q for provider %q: not a name", printable(spec.Name, maxIDBytes), printable(spec.Provider, maxIDBytes))
+	case taken[spec.Name]:
+		return fmt.Errorf("apply plugin %s: named twice", spec.Name)
+	}
+	for name := range taken {
+		if a := h.adapters[name]; a != nil && a.client.provider == spec.Provider {
+			return fmt.Errorf("apply plugin %s: provider %s is served by plugin %s already", spec.Name, spec.Provider, name)
+		}
+	}
+	return nil
+}
+
+// digestNow is the digest of an executable that may be replaced without a change of its spec.
+func (h *Host) digestNow(spec Spec) string {
+	if spec.Disabled || spec.Reattach != "" || !spec.Bundled && !spec.Dev {
+		return ""
+	}
+	return h.Verify(spec).SHA256
+}
+
+func (h *Host) newAdapter(spec Spec) (*adapter, <-chan error) {
+	client := &Client{
+		provider: spec.Provider,
+		clock:    h.options.Clock,
+		timing:   h.timing,
+		refresh:  h.options.Refresh,
+		check:    h.launcher.check,
+		hooks:    h.options.Hooks,
+		chance:   rand.Float64,
+	}
+	client.start()
+	out := newOutput(h.logger.Named("plugin."+spec.Name), h.redactor)
+	s := &supervisor{
+		clock:    h.options.Clock,
+		timing:   h.timing,
+		publish:  client.adopt,
+		withdraw: client.withdraw,
+		onState:  h.options.Hooks.OnState,
+		chance:   rand.Float64,
+		output:   out,
+	}
+	s.launch = func(ctx context.Context, spec Spec, progress func(State)) (*instance, *Failure) {
+		return h.launcher.launch(ctx, spec, out, progress)
+	}
+	return &adapter{supervisor: s, client: client}, s.begin(spec)
+}
+
+// retire asks for the end of an adapter and returns what is told when it has come. The caller holds the lock.
+func (h *Host) retire(name string, a *adapter) <-chan error {
+	delete(h.adapters, name)
+	a.supervisor.end(h.ending)
+	ended := make(chan error, 1)
+	h.retiring.Go(func() {
+		<-a.supervisor.done
+		a.client.close()
+		ended <- nil
+	})
+	return ended
+}
+
+// Validate asks the plugin about a configuration; nothing is applied. A plugin that is not running is started for it.
+func (h *Host) Validate(ctx context.Context, spec Spec) ([]Diagnostic, error) {
+	h.mu.Lock()
+	closed, running := h.closed, h.adapters[spec.Name]
+	h.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
+	}
+	if running != nil && running.runs(h.Verify(spec).SHA256) {
+		found, err := running.client.validate(ctx, spec.Config)
+		if !errors.Is(err, ErrAway) {
+			return found, err
+		}
+	}
+	return h.validateApart(ctx, spec)
+}
+
+// runs reports whether the executable of that digest is the one that runs now.
+func (a *adapter) runs(digest string) bool {
+	a.supervisor.mu.Lock()
+	defer a.supervisor.mu.Unlock()
+	return digest != "" && a.supervisor.running == digest
+}
+
+// validateApart starts a process that is asked and ended again.
+func (h *Host) validateApart(ctx context.Context, spec Spec) ([]Diagnostic, error) {
+	out := newOutput(h.logger.Named("plugin."+spec.Name), h.redactor)
+	i, f := h.launcher.connect(ctx, spec, out)
+	if f != nil {
+		f.Stderr = out.lastLines()
+		return nil, f
+	}
+	defer i.retire(ctx, h.timing)
+	if f := h.launcher.greet(ctx, i); f != nil {
+		return nil, f
+	}
+	c := &Client{provider: spec.Provider, timing: h.timing, check: h.launcher.check}
+	return c.validateOn(ctx, i, spec.Config)
+}
+
+func (c *Client) validate(ctx context.Context, config *pluginv1.Config) ([]Diagnostic, error) {
+	i := c.current.Load()
+	if i == nil {
+		return nil, c.away("ValidateConfig")
+	}
+	return c.validateOn(ctx, i, config)
+}
+
+func (c *Client) validateOn(ctx context.Context, i *instance, config *pluginv1.Config) ([]Diagnostic, error) {
+	var answer *pluginv1.ValidateConfigResponse
+	err := c.invokeOn(ctx, i, c.timing.call, "", "ValidateConfig", func(ctx context.Context, i *instance) (err error) {
+		answer, err = pluginv1.NewPluginClient(i.conn).ValidateConfig(ctx, &pluginv1.ValidateConfigRequest{Config: config})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.check.diagnostics(answer.GetDiagnostics()), nil
+}
+
+// Client returns the client of a provider; the same one while the provider is among the specs. Errors: ErrUnknown.
+func (h *Host) Client(provider string) (*Client, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range h.adapters {
+		if a.client.provider == provider {
+			return a.client, nil
+		}
+	}
+	return nil, fmt.Errorf("%w provider %s", ErrUnknown, printable(provider, maxIDBytes))
+}
+
+// List returns all adapters, by name.
+func (h *Host) List() []Info {
+	var list []Info
+	for _, a := range h.all() {
+		list = append(list, h.info(a.supervisor))
+	}
+	slices.SortFunc(list, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+func (h *Host) all() []*adapter {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []*adapter
+	for _, a := range h.adapters {
+		all = append(all, a)
+	}
+	return all
+}
+
+// info adds what only the catalog knows.
+func (h *Host) info(s *supervisor) Info {
+	info := s.snapshot()
+	spec := s.wished().spec
+	info.Source = h.source(spec)
+	if info.SHA256 == "" {
+		// It never ran: the file is looked at instead.
+		v := h.Verify(spec)
+		info.SHA256, info.Digest = v.SHA256, v.Digest
+	}
+	return info
+}
+
+// Restart starts a new process, also of an adapter that failed for good, and returns when it is ready or failed. Errors:
+// ErrUnknown, *Failure.
+func (h *Host) Restart(ctx context.Context, name string) error {
+	h.mu.Lock()
+	a := h.adapters[name]
+	h.mu.Unlock()
+	if a == nil {
+		return fmt.Errorf("%w plugin %s", ErrUnknown, printable(name, maxIDBytes))
+	}
+	select {
+	case err := <-a.supervisor.restart():
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// RefreshQuota probes the account at once and returns when that probe ended.
+func (h *Host) RefreshQuota(ctx context.Context, account quota.AccountID) error {
+	c, err := h.Client(account.Provider)
+	if err != nil {
+		return err
+	}
+	return c.RefreshQuota(ctx, account.Name)
+}
+
+// Close drains and stops everything, and returns when no process and no goroutine is left. When ctx ends first the
+// processes are killed.
+func (h *Host) Close(ctx context.Context) error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return ErrClosed
+	}
+	h.closed = true
+	all := h.adapters
+	h.adapters = map[string]*adapter{}
+	h.mu.Unlock()
+	h.wakeups.close()
+	defer h.kill()
+	stop := context.AfterFunc(ctx, h.kill)
+	defer stop()
+	for _, a := range all {
+		a.supervisor.end(h.ending)
+	}
+	for _, a := range all {
+		<-a.supervisor.done
+		a.client.close()
+	}
+	h.retiring.Wait()
+	h.spawner.close()
+	return nil
+}
+
+// watchWakeups probes at once after the machine slept: the wall clock then went on and Go's timers did not.
+func (h *Host) watchWakeups(ctx context.Context) {
+	ticker := time.NewTicker(h.timing.wakeupEvery)
+	defer ticker.Stop()
+	last := time.Now().Round(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := time.Now().Round(0) // without the monotonic reading
+		if now.Sub(last) > h.timing.wakeupSuspects {
+			for _, a := range h.all() {
+				a.client.probeAll()
+			}
+		}
+		last = now
+	}
+}
+
+// probeAll asks for a probe of every account and awaits none.
+func (c *Client) probeAll() {
+	for _, a := range *c.accounts.Load() {
+		select {
+		case a.probe.kicks <- make(chan error, 1):
+		default: // it is at it
+		}
+	}
+}
