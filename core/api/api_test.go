@@ -105,7 +105,7 @@ func (d *fakeDaemon) RotateToken(context.Context) (api.Token, error) {
 	return api.Token{}, d.note("rotate")
 }
 func (d *fakeDaemon) CreateRunKey(_ context.Context, req api.RunKeyRequest) (api.RunKey, error) {
-	return api.RunKey{ID: "7"}, d.note("run %s %d", req.Provider, req.PID)
+	return api.RunKey{ID: "7"}, d.note("run %s", req.Provider)
 }
 func (d *fakeDaemon) RevokeRunKey(_ context.Context, id string) error { return d.note("revoke %s", id) }
 func (d *fakeDaemon) LaunchFlags(_ context.Context, provider string) (api.LaunchFlags, error) {
@@ -169,7 +169,7 @@ func TestEveryCallArrivesAsItWasMade(t *testing.T) {
 		func() error { _, err := c.Reload(ctx); return err },
 		func() error { _, err := c.Token(ctx); return err },
 		func() error { _, err := c.RotateToken(ctx); return err },
-		func() error { _, err := c.CreateRunKey(ctx, api.RunKeyRequest{Provider: "claude", PID: 7}); return err },
+		func() error { _, err := c.CreateRunKey(ctx, api.RunKeyRequest{Provider: "claude"}); return err },
 		func() error { return c.RevokeRunKey(ctx, "7") },
 		func() error { _, err := c.LaunchFlags(ctx, "claude"); return err },
 		func() error { _, err := c.Launch(ctx, api.LaunchRequest{Provider: "claude", Native: true}); return err },
@@ -184,7 +184,7 @@ func TestEveryCallArrivesAsItWasMade(t *testing.T) {
 		"sessions {Provider:p Account:a Limit:5}", "sessions {Provider: Account: Limit:1000}", "session claude/ä b?&",
 		"move one claude/work", "forget one", "plugins", "plugin a/../b", "restart acme",
 		"explain {Subject:one Provider: Model:}", "explain {Subject: Provider:claude Model:m}", "forecast claude m",
-		"events 3 4", "reload", "token", "rotate", "run claude 7", "revoke 7", "flags claude",
+		"events 3 4", "reload", "token", "rotate", "run claude", "revoke 7", "flags claude",
 		"launch {Provider:claude Native:true Seen:[] Statusline:[]}",
 	}
 	if diff := cmp.Diff(want, d.noted()); diff != "" {

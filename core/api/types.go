@@ -269,8 +269,6 @@ type Token struct {
 // RunKeyRequest asks for a key for one run of a client.
 type RunKeyRequest struct {
 	Provider string `json:"provider"`
-	// PID of the process that holds the run.
-	PID int `json:"pid"`
 }
 
 // RunKey is made for one run and revoked at its end.

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func (p *Program) serveCommand() *command {
+	c := p.newCommand("serve", "", "Run the daemon in the foreground")
+	c.about = `
+Runs the daemon until it is told to stop by SIGTERM or Ctrl-C. It then accepts nothing new and lets
+streams go on up to limits.drain; a second signal ends it at once. SIGHUP reloads the configuration.
+
+With -dev it needs no account and no configuration: a simulated provider, three accounts with moving
+windows, and sessions that arrive by themselves.`
+	c.examples = []string{"noria serve", "noria serve -dev"}
+	dev := c.flags.Bool("dev", false, "demonstrate with simulated accounts; reads no configuration")
+	c.run = func(ctx context.Context, args, _ []string) error {
+		if err := c.exactly(0, args); err != nil {
+			return err
+		}
+		if *dev && c.configPath != "" {
+			return usagef("-dev reads no configuration; leave -config out")
+		}
+		reload := make(chan os.Signal, 1)
+		signal.Notify(reload, syscall.SIGHUP)
+		defer signal.Stop(reload)
+		code, err := p.Serve(ctx, ServeOptions{ConfigPath: c.configPath, Dev: *dev, Reload: reload})
+		if err != nil {
+			c.report(err)
+		}
+		if code == exitDone {
+			return nil
+		}
+		return &exitError{code: code}
+	}
+	return c
+}
