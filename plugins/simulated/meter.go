@@ -57,12 +57,12 @@ func (c *clock) spend(percent float64, now time.Time) {
 
 func (c clock) full() bool { return c.used >= 100 }
 
-// window is the clock in the SDK's words.
-func (c clock) window(source sdk.Source, observedAt time.Time) sdk.Window {
+// window is the clock as the quota service tells it.
+func (c clock) window(observedAt time.Time) sdk.Window {
 	used := c.used
 	w := sdk.Window{
 		ID: c.id, Kind: c.kind, Length: c.length, UsedPercent: &used, ResetsAt: c.resetsAt,
-		State: sdk.StateObserved, Source: source, ObservedAt: observedAt,
+		State: sdk.StateObserved, Source: sdk.SourceOfficialClient, ObservedAt: observedAt,
 	}
 	switch {
 	case c.full():

@@ -23,7 +23,7 @@ func TestWindowsRunFasterThanLife(t *testing.T) {
 func TestWindowDoesNotRunUntilItIsUsed(t *testing.T) {
 	m := testMeter(1, accountBlock{})
 	for _, c := range m.read(noon) {
-		if w := c.window(sdk.SourceOfficialClient, noon); w.State != sdk.StateAwaitingFirstUse || !w.ResetsAt.IsZero() || *w.UsedPercent != 0 {
+		if w := c.window(noon); w.State != sdk.StateAwaitingFirstUse || !w.ResetsAt.IsZero() || *w.UsedPercent != 0 {
 			t.Errorf("%s is %v at %v, resets %v; want awaiting first use", w.ID, w.State, *w.UsedPercent, w.ResetsAt)
 		}
 	}
@@ -43,7 +43,7 @@ func TestFullWindowRejectsUntilItResets(t *testing.T) {
 	if second.rejectedBy != windowFiveHour || second.inStream {
 		t.Errorf("second rejection by %q, in stream %v; want by 5h by status", second.rejectedBy, second.inStream)
 	}
-	if w := first.clocks[0].window(sdk.SourceResponseHeader, noon); w.State != sdk.StateExhausted {
+	if w := first.clocks[0].window(noon); w.State != sdk.StateExhausted {
 		t.Errorf("full window is %v", w.State)
 	}
 	if ruled := m.rule(noon.Add(time.Minute)); ruled.rejectedBy != "" || ruled.clocks[0].used >= 100 {

@@ -28,27 +28,34 @@ func writeQuota(header http.Header, clocks []clock) {
 	}
 }
 
-// readQuota is the inverse of writeQuota. A window whose headers are missing or not what they should be is left out.
+// readQuota is the inverse of writeQuota. A window is left out without its used part or length, and its reset when that
+// is not one of such a window.
 func readQuota(header http.Header, observedAt time.Time) []sdk.Window {
 	kinds := map[string]sdk.WindowKind{windowFiveHour: sdk.WindowRolling, windowWeekly: sdk.WindowWeekly}
 	var windows []sdk.Window
 	for _, id := range []string{windowFiveHour, windowWeekly} {
 		prefix := quotaHeaders + id
 		used := sdk.ParsePercent(header.Get(prefix + "-Used"))
-		if used == nil {
+		seconds, err := strconv.ParseUint(header.Get(prefix+"-Length"), 10, 31)
+		if used == nil || err != nil || seconds == 0 {
 			continue
 		}
-		seconds, err := strconv.Atoi(header.Get(prefix + "-Length"))
-		if err != nil || seconds <= 0 {
-			continue
+		w := sdk.Window{
+			ID: id, Kind: kinds[id], Length: time.Duration(seconds) * time.Second, UsedPercent: used,
+			State: sdk.StateObserved, Source: sdk.SourceResponseHeader, ObservedAt: observedAt,
 		}
-		c := clock{id: id, kind: kinds[id], length: time.Duration(seconds) * time.Second, used: *used}
-		if text := header.Get(prefix + "-Reset"); text != "" {
-			if c.resetsAt, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				continue
+		switch reset := header.Get(prefix + "-Reset"); {
+		case reset != "":
+			if at, err := time.Parse(time.RFC3339Nano, reset); err == nil {
+				w.ResetsAt = sdk.ResetWithin(at, observedAt, w.Length)
 			}
+		case *used == 0:
+			w.State = sdk.StateAwaitingFirstUse
 		}
-		windows = append(windows, c.window(sdk.SourceResponseHeader, observedAt))
+		if *used >= 100 {
+			w.State = sdk.StateExhausted
+		}
+		windows = append(windows, w)
 	}
 	return windows
 }

@@ -135,7 +135,7 @@ func (a *adapter) ReadQuota(_ context.Context, account sdk.Account) (sdk.QuotaRe
 	now := a.now()
 	var windows []sdk.Window
 	for _, clock := range m.read(now) {
-		windows = append(windows, clock.window(sdk.SourceOfficialClient, now))
+		windows = append(windows, clock.window(now))
 	}
 	return sdk.QuotaReading{Windows: windows, Auth: sdk.AuthSignedIn}, nil
 }

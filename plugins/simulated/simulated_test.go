@@ -154,9 +154,12 @@ func TestHostileQuotaHeadersAreLeftOut(t *testing.T) {
 	header := http.Header{}
 	header.Set(quotaHeaders+"5h-Used", "10")
 	header.Set(quotaHeaders+"5h-Length", "300")
-	header.Set(quotaHeaders+"5h-Reset", "tomorrow")
-	if windows := readQuota(header, noon); len(windows) != 0 {
-		t.Errorf("an unreadable reset gave %+v", windows)
+	for _, reset := range []string{"tomorrow", "1796040000", "9999-12-31T23:59:59Z", "2001-01-01T00:00:00Z"} {
+		header.Set(quotaHeaders+"5h-Reset", reset)
+		windows := readQuota(header, noon)
+		if len(windows) != 1 || !windows[0].ResetsAt.IsZero() || windows[0].State != sdk.StateObserved {
+			t.Errorf("reset %q gave %+v, want one that is observed and does not say when it resets", reset, windows)
+		}
 	}
 }
 
