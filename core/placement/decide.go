@@ -29,7 +29,7 @@ const tie = 1e-9
 
 // Decide chooses the account for a request. It is a function of its arguments alone.
 func Decide(v View, req Request) Decision {
-	if d, ok := v.keep(req); ok {
+	if d, ok := v.Keep(req); ok {
 		return d
 	}
 	candidates := v.candidates(req)
@@ -54,8 +54,9 @@ func Decide(v View, req Request) Decision {
 	return d
 }
 
-// keep takes the steps that come before any score: keep, follow, sibling.
-func (v View) keep(req Request) (Decision, bool) {
+// Keep takes the steps that come before any score: keep, follow, sibling. Of the accounts it looks at no others than those
+// of the session.
+func (v View) Keep(req Request) (Decision, bool) {
 	if b := v.Bound; b != nil && !req.Detour && !b.Throttle.In(req.At) && able(b, req, false) {
 		return Decision{Placed: true, Account: b.ID, How: HowBound, Bound: true, At: req.At}, true
 	}

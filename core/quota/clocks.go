@@ -9,7 +9,7 @@ import (
 const maxWindows = 32
 
 // Account is one account with its clocks, blockers and work. It is not safe for concurrent use: its owner guards it.
-// Windows, Blockers, Completed and Cadence outlive the process; the rest is of the work in flight.
+// Windows, Blockers and Completed outlive the process; the rest is of sessions and of work in flight.
 type Account struct {
 	ID AccountID
 	// Enabled is what counts: configured and not switched off.
@@ -43,8 +43,8 @@ type Account struct {
 }
 
 // NewAccount restores an account from what was kept of it.
-func NewAccount(id AccountID, windows []Window, blockers []Blocker, completed Counts, cadence Cadence) *Account {
-	a := &Account{ID: id, Windows: slices.Clone(windows), Blockers: slices.Clone(blockers), Completed: completed.Clone(), Cadence: cadence.clone()}
+func NewAccount(id AccountID, windows []Window, blockers []Blocker, completed Counts) *Account {
+	a := &Account{ID: id, Windows: slices.Clone(windows), Blockers: slices.Clone(blockers), Completed: completed.Clone()}
 	for i := range a.Windows {
 		a.Windows[i].prior = priorOf(a.Windows[i].Length)
 	}

@@ -140,18 +140,18 @@ func (a *Account) completeRead(readings []Reading) (oldest time.Time, ok bool) {
 }
 
 // Reject takes the refusal of an attempt with that model that began at began: a blocker, or a cooldown. It reports whether
-// a blocker was made.
-func (a *Account) Reject(r Rejection, model string, began, at time.Time) (blocked bool) {
-	a.Observe(r.Windows, at)
+// blockers changed.
+func (a *Account) Reject(r Rejection, model string, began, at time.Time) (changed bool) {
+	_, changed = a.Observe(r.Windows, at)
 	switch r.Cause {
 	case CauseThrottle:
 		if pause := throttled(r, at); pause.Until.After(a.Throttle.Until) {
 			a.Throttle = pause
 		}
-		return false
+		return changed
 	case CauseNetwork:
 		a.Unreachable(at)
-		return false
+		return changed
 	case CauseAuth:
 		a.put(Blocker{Cause: CauseAuth, ObservedAt: at, AttemptAt: began, Reason: r.Reason})
 	case CauseNotEntitled:
@@ -287,8 +287,15 @@ func (a *Account) longest() time.Duration {
 	return longest
 }
 
+// maxBlockers bounds the blockers of an account: models are named by clients.
+const maxBlockers = 48
+
 // put adds a blocker, in place of one with the same key.
 func (a *Account) put(b Blocker) {
 	blockers := slices.DeleteFunc(slices.Clone(a.Blockers), func(old Blocker) bool { return old.Key() == b.Key() })
+	if len(blockers) >= maxBlockers {
+		oldest := max(slices.IndexFunc(blockers, func(old Blocker) bool { return old.Model != "" }), 0)
+		blockers = slices.Delete(blockers, oldest, oldest+1)
+	}
 	a.Blockers = append(blockers, b)
 }

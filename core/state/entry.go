@@ -1,0 +1,224 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/go-memdb"
+
+	"github.com/noria-dev/noria/core/quota"
+)
+
+// Types of entries.
+const (
+	typeAccount  = "account"
+	typeBinding  = "binding"
+	typeUnbind   = "unbind"
+	typeBlockers = "blockers"
+	typeClocks   = "clocks"
+	typeDemand   = "demand"
+)
+
+// entry is one durable fact. apply writes it into a transaction; it reads no clock, and an entry at or below the sequence
+// of the row that it would write changes nothing.
+type entry interface {
+	entryType() string
+	check() error
+	apply(txn *memdb.Txn, sequence uint64) error
+}
+
+// unbind drops a binding: idle too long, one too many, or forgotten by the operator.
+type unbind struct {
+	Session string `json:"session"`
+	Model   string `json:"model,omitempty"`
+	Cause   string `json:"cause"`
+}
+
+// clocks are all windows of an account, and the counts that their stamps refer to: they are only right together.
+type clocks struct {
+	Account   quota.AccountID `json:"account"`
+	Windows   []quota.Window  `json:"windows"`
+	Completed quota.Counts    `json:"completed,omitempty"`
+}
+
+// demand is what is learned of all sessions.
+type demand struct {
+	Demand quota.Demand `json:"demand"`
+}
+
+func (*accountRow) entryType() string  { return typeAccount }
+func (*bindingRow) entryType() string  { return typeBinding }
+func (*unbind) entryType() string      { return typeUnbind }
+func (*blockersRow) entryType() string { return typeBlockers }
+func (*clocks) entryType() string      { return typeClocks }
+func (*demand) entryType() string      { return typeDemand }
+
+// envelope is an entry as the log keeps it.
+type envelope struct {
+	Type string `json:"type"`
+	Body any    `json:"body"`
+}
+
+func encode(e entry) ([]byte, error) {
+	if err := e.check(); err != nil {
+		return nil, fmt.Errorf("encode %s entry: %w", e.entryType(), err)
+	}
+	data, err := json.Marshal(envelope{Type: e.entryType(), Body: e})
+	if err != nil {
+		return nil, fmt.Errorf("encode %s entry: %w", e.entryType(), err)
+	}
+	return data, nil
+}
+
+// decode reads an entry. A type that is not known was written by a newer release: errors.ErrUnsupported.
+func decode(data []byte) (entry, error) {
+	var raw struct {
+		Type string          `json:"type"`
+		Body json.RawMessage `json:"body"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, fmt.Errorf("decode entry: %w", err)
+	}
+	var e entry
+	switch raw.Type {
+	case typeAccount:
+		e = new(accountRow)
+	case typeBinding:
+		e = new(bindingRow)
+	case typeUnbind:
+		e = new(unbind)
+	case typeBlockers:
+		e = new(blockersRow)
+	case typeClocks:
+		e = new(clocks)
+	case typeDemand:
+		e = new(demand)
+	case "":
+		return nil, fmt.Errorf("decode entry without a type: %w", ErrInvalid)
+	default:
+		return nil, fmt.Errorf("decode entry of type %.64q, which a newer release knows: %w", raw.Type, errors.ErrUnsupported)
+	}
+	if err := json.Unmarshal(raw.Body, e); err != nil {
+		return nil, fmt.Errorf("decode %s entry: %w", raw.Type, err)
+	}
+	if err := e.check(); err != nil {
+		return nil, fmt.Errorf("decode %s entry: %w", raw.Type, err)
+	}
+	return e, nil
+}
+
+func (r *accountRow) apply(txn *memdb.Txn, sequence uint64) error {
+	return put(txn, tableAccounts, r.Account, sequence, func(old *accountRow) uint64 { return old.Sequence }, func() any {
+		row := *r
+		row.Sequence = sequence
+		return &row
+	})
+}
+
+func (r *bindingRow) apply(txn *memdb.Txn, sequence uint64) error {
+	return put(txn, tableBindings, bindingID{r.Session, r.Model}, sequence, func(old *bindingRow) uint64 { return old.Sequence }, func() any {
+		row := *r
+		row.Sequence = sequence
+		return &row
+	})
+}
+
+func (r *blockersRow) apply(txn *memdb.Txn, sequence uint64) error {
+	return put(txn, tableBlockers, r.Account, sequence, func(old *blockersRow) uint64 { return old.Sequence }, func() any {
+		row := *r
+		row.Sequence = sequence
+		return &row
+	})
+}
+
+func (u *unbind) check() error {
+	return errors.Join(checkText("session", u.Session, maxName+1+maxIdentity), checkText("model", u.Model, maxName), checkText("cause", u.Cause, maxCode))
+}
+
+func (u *unbind) apply(txn *memdb.Txn, sequence uint64) error {
+	old, err := first[*bindingRow](txn, tableBindings, bindingID{u.Session, u.Model})
+	if err != nil || old == nil || old.Sequence >= sequence {
+		return err
+	}
+	return txn.Delete(tableBindings, old)
+}
+
+func (c *clocks) check() error {
+	if err := errors.Join(checkAccount(c.Account), checkCounts(c.Completed)); err != nil {
+		return err
+	}
+	for i := range c.Windows {
+		if err := checkWindow(&c.Windows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *clocks) apply(txn *memdb.Txn, sequence uint64) error {
+	learned, err := first[*learnedRow](txn, tableLearned, c.Account)
+	if err != nil || (learned != nil && learned.Sequence >= sequence) {
+		return err
+	}
+	if _, err := txn.DeleteAll(tableWindows, indexPrefix, accountPrefix(c.Account)); err != nil {
+		return fmt.Errorf("replace windows: %w", err)
+	}
+	for i := range c.Windows {
+		if err := txn.Insert(tableWindows, &windowRow{Account: c.Account, Window: c.Windows[i], Sequence: sequence}); err != nil {
+			return fmt.Errorf("insert window: %w", err)
+		}
+	}
+	return txn.Insert(tableLearned, &learnedRow{Account: c.Account, Completed: c.Completed, Sequence: sequence})
+}
+
+func (d *demand) check() error {
+	return checkFinite("demand", d.Demand.Events, d.Demand.Hours, d.Demand.Ended)
+}
+
+func (d *demand) apply(txn *memdb.Txn, sequence uint64) error {
+	return put(txn, tableLearned, quota.AccountID{}, sequence, func(old *learnedRow) uint64 { return old.Sequence }, func() any {
+		return &learnedRow{Demand: d.Demand, Sequence: sequence}
+	})
+}
+
+// put writes a row unless the table holds one of the same key that is as new.
+func put[Row any, Key any](txn *memdb.Txn, table string, key Key, sequence uint64, of func(Row) uint64, row func() any) error {
+	raw, err := txn.First(table, indexID, key)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", table, err)
+	}
+	if raw != nil && of(raw.(Row)) >= sequence {
+		return nil
+	}
+	if err := txn.Insert(table, row()); err != nil {
+		return fmt.Errorf("insert into %s: %w", table, err)
+	}
+	return nil
+}
+
+// first reads one row, nil without one.
+func first[Row any](txn *memdb.Txn, table string, key any) (row Row, err error) {
+	raw, err := txn.First(table, indexID, key)
+	if err != nil {
+		return row, fmt.Errorf("read %s: %w", table, err)
+	}
+	if raw != nil {
+		row = raw.(Row)
+	}
+	return row, nil
+}
+
+// all reads a whole table in the order of its keys.
+func all[Row any](txn *memdb.Txn, table string, yield func(Row) bool) error {
+	rows, err := txn.Get(table, indexID)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", table, err)
+	}
+	for raw := rows.Next(); raw != nil; raw = rows.Next() {
+		if !yield(raw.(Row)) {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package state
+
+import (
+	"io"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"github.com/noria-dev/noria/core/quota"
+)
+
+// recover fills the store from its log, and then what is kept beside the store from the rows.
+func (s *Store) recover() error {
+	txn := s.db.Txn(true)
+	defer func() { txn.Abort() }()
+	restore := func(_ uint64, body io.Reader) error {
+		txn.Abort()
+		db, sequence, err := readSnapshot(body)
+		if err != nil {
+			s.sequence = 0
+			txn = s.db.Txn(true)
+			return err
+		}
+		s.db, s.sequence = db, sequence
+		txn = s.db.Txn(true)
+		return nil
+	}
+	apply := func(sequence uint64, data []byte) error {
+		if sequence <= s.sequence {
+			return nil
+		}
+		e, err := decode(data)
+		if err != nil {
+			return err
+		}
+		s.sequence = sequence
+		return e.apply(txn, sequence)
+	}
+	if err := s.log.Recover(restore, apply); err != nil {
+		return err
+	}
+	txn.Commit()
+	return s.revive()
+}
+
+// revive builds accounts and active sessions from the rows.
+func (s *Store) revive() error {
+	txn := s.db.Txn(false)
+	kept := make(map[quota.AccountID]*revived)
+	of := func(id quota.AccountID) *revived {
+		if kept[id] == nil {
+			kept[id] = &revived{}
+		}
+		return kept[id]
+	}
+	if err := all(txn, tableAccounts, func(r *accountRow) bool { of(r.Account).row = r; return true }); err != nil {
+		return err
+	}
+	if err := all(txn, tableBlockers, func(r *blockersRow) bool { of(r.Account).blockers = r.Blockers; return true }); err != nil {
+		return err
+	}
+	if err := all(txn, tableWindows, func(r *windowRow) bool {
+		of(r.Account).windows = append(of(r.Account).windows, r.Window)
+		return true
+	}); err != nil {
+		return err
+	}
+	if err := all(txn, tableLearned, func(r *learnedRow) bool {
+		if r.Account == (quota.AccountID{}) {
+			s.demand = r.Demand
+		} else {
+			of(r.Account).completed = r.Completed
+		}
+		return true
+	}); err != nil {
+		return err
+	}
+	for id, r := range kept {
+		a := &account{Account: quota.NewAccount(id, r.windows, r.blockers, r.completed)}
+		if r.row != nil {
+			a.switchedOff, a.login = r.row.SwitchedOff, r.row.Login
+		}
+		s.accounts[id] = a
+	}
+	return s.reviveSessions(txn)
+}
+
+type revived struct {
+	row       *accountRow
+	blockers  []quota.Blocker
+	windows   []quota.Window
+	completed quota.Counts
+}
+
+// cadenceHorizon is when a session's cadence has faded to nothing.
+const cadenceHorizon = 24 * quota.CadenceMemory
+
+// reviveSessions counts bindings, and takes up the sessions that were active when the log ended: an account's cadence is
+// the sum of its sessions', so it is not kept a second time.
+func (s *Store) reviveSessions(txn *memdb.Txn) error {
+	var latest time.Time
+	if err := all(txn, tableBindings, func(r *bindingRow) bool {
+		s.bindings++
+		s.ensure(r.account()).bindings++
+		if r.LastUsed.After(latest) {
+			latest = r.LastUsed
+		}
+		return true
+	}); err != nil {
+		return err
+	}
+	s.clock = clock{latest: latest, recovered: true}
+	var recent []*bindingRow
+	if err := all(txn, tableBindings, func(r *bindingRow) bool {
+		if latest.Sub(r.LastUsed) < cadenceHorizon {
+			recent = append(recent, r)
+		}
+		return true
+	}); err != nil {
+		return err
+	}
+	slices.SortStableFunc(recent, func(a, b *bindingRow) int { return a.LastUsed.Compare(b.LastUsed) })
+	for _, r := range recent {
+		a := s.ensure(r.account())
+		a.Cadence.Add(r.Model, r.Cadence, r.LastUsed)
+		if latest.Sub(r.LastUsed) < quota.ActivePeriodGap {
+			t := s.conversation(r.Session).thread(r.Model)
+			t.active, t.lastAccepted = true, r.LastUsed
+			a.LiveSessions++
+			s.periods.began(t, r.LastUsed)
+		}
+	}
+	return nil
+}
+
+// ensure finds the account, or makes one that is not configured.
+func (s *Store) ensure(id quota.AccountID) *account {
+	a := s.accounts[id]
+	if a == nil {
+		a = &account{Account: quota.NewAccount(id, nil, nil, nil)}
+		s.accounts[id] = a
+	}
+	return a
+}

@@ -1,0 +1,88 @@
+package state
+
+import (
+	"time"
+
+	"github.com/noria-dev/noria/core/quota"
+)
+
+// Rows are constants: copy before change. Sequence is that of the entry that wrote the row.
+
+// accountRow is what the operator and the adapter's login decided about an account.
+type accountRow struct {
+	Account quota.AccountID `json:"account"`
+	// SwitchedOff by the operator; what the configuration says is not kept here.
+	SwitchedOff bool `json:"switched_off,omitempty"`
+	// Login is the opaque generation of the login behind the last lease.
+	Login    string `json:"login,omitempty"`
+	Sequence uint64 `json:"sequence"`
+}
+
+// bindingRow is (session, model) → account.
+type bindingRow struct {
+	Session  string    `json:"session"`
+	Model    string    `json:"model,omitempty"`
+	Account  string    `json:"account"`
+	BoundAt  time.Time `json:"bound_at"`
+	LastUsed time.Time `json:"last_used"`
+	BoundBy  BoundBy   `json:"by"`
+	Cause    string    `json:"cause,omitempty"`
+	// Cadence is the session's fading count of requests at LastUsed.
+	Cadence float64 `json:"cadence,omitempty"`
+	Moves   []Move  `json:"moves,omitempty"`
+	// BoundSequence is the entry that made the binding, which a first byte waits for; 0 is this row's own.
+	BoundSequence uint64 `json:"bound_sequence,omitempty"`
+	Sequence      uint64 `json:"sequence"`
+}
+
+// account names the account with its provider, which is the session's.
+func (r *bindingRow) account() quota.AccountID {
+	return quota.AccountID{Provider: providerOf(r.Session), Name: r.Account}
+}
+
+// boundSequence is the entry that a first byte waits for.
+func (r *bindingRow) boundSequence() uint64 {
+	if r.BoundSequence == 0 {
+		return r.Sequence
+	}
+	return r.BoundSequence
+}
+
+// blockersRow is all that blocks an account.
+type blockersRow struct {
+	Account  quota.AccountID `json:"account"`
+	Blockers []quota.Blocker `json:"blockers"`
+	Sequence uint64          `json:"sequence"`
+}
+
+// windowRow is one quota clock of an account.
+type windowRow struct {
+	Account  quota.AccountID `json:"account"`
+	Window   quota.Window    `json:"window"`
+	Sequence uint64          `json:"sequence"`
+}
+
+// learnedRow is what an account completed; the one with the zero account holds what is learned of all sessions.
+type learnedRow struct {
+	Account   quota.AccountID `json:"account,omitzero"`
+	Completed quota.Counts    `json:"completed,omitempty"`
+	Demand    quota.Demand    `json:"demand,omitzero"`
+	Sequence  uint64          `json:"sequence"`
+}
+
+// reservationRow is the placement of one attempt that has not ended.
+type reservationRow struct {
+	Attempt   uint64
+	RequestID string
+	Session   string
+	Model     string
+	Account   quota.AccountID
+	StartedAt time.Time
+	Estimates []Estimate
+}
+
+// Estimate is what an attempt is expected to take from a window, in percent.
+type Estimate struct {
+	Window  string  `json:"window"`
+	Percent float64 `json:"percent"`
+}

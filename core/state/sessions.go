@@ -1,0 +1,309 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"github.com/noria-dev/noria/core/quota"
+)
+
+// SessionFilter selects sessions; empty fields select all.
+type SessionFilter struct {
+	Provider string
+	// Account, if it is not zero: sessions with a binding to it.
+	Account quota.AccountID
+	// Limit of the answer, 0: none.
+	Limit int
+}
+
+// Sessions lists sessions, most recently used first.
+func (s *Store) Sessions(filter SessionFilter) []SessionView {
+	s.mu.Lock()
+	txn := s.db.Txn(false)
+	live := make(map[string]overlay, len(s.conversations))
+	for key, c := range s.conversations {
+		live[key] = c.overlay()
+	}
+	s.mu.Unlock()
+	var views []SessionView
+	keep := func(v *SessionView) {
+		if v != nil && filter.selects(v) {
+			v.Hash = SessionHash(v.Key)
+			views = append(views, *v)
+		}
+	}
+	var current *SessionView
+	_ = all(txn, tableBindings, func(r *bindingRow) bool { // bindings of a session follow each other
+		if current == nil || current.Key != r.Session {
+			keep(current)
+			current = &SessionView{Key: r.Session, Provider: providerOf(r.Session)}
+		}
+		current.add(r, live[r.Session])
+		return true
+	})
+	keep(current)
+	slices.SortStableFunc(views, func(a, b SessionView) int { return b.LastUsed.Compare(a.LastUsed) })
+	if filter.Limit > 0 && len(views) > filter.Limit {
+		views = views[:filter.Limit]
+	}
+	return views
+}
+
+func (f SessionFilter) selects(v *SessionView) bool {
+	if f.Provider != "" && f.Provider != v.Provider {
+		return false
+	}
+	return f.Account == (quota.AccountID{}) ||
+		slices.ContainsFunc(v.Bindings, func(b BindingView) bool { return b.Account == f.Account })
+}
+
+// overlay is what is known of a session in memory beyond its rows.
+type overlay struct {
+	lastUsed map[string]time.Time
+	inFlight int
+	live     bool
+}
+
+func (c *conversation) overlay() overlay {
+	o := overlay{lastUsed: make(map[string]time.Time, len(c.threads))}
+	for _, t := range c.threads {
+		o.lastUsed[t.id.model] = t.lastUsed()
+		o.inFlight += t.inFlight
+		o.live = o.live || t.active
+	}
+	return o
+}
+
+func (v *SessionView) add(r *bindingRow, o overlay) {
+	b := BindingView{
+		Model: r.Model, Account: r.account(), BoundAt: r.BoundAt, LastUsed: r.LastUsed,
+		BoundBy: r.BoundBy, Cause: r.Cause, Moves: r.Moves,
+	}
+	if used := o.lastUsed[r.Model]; used.After(b.LastUsed) {
+		b.LastUsed = used
+	}
+	if b.LastUsed.After(v.LastUsed) {
+		v.LastUsed = b.LastUsed
+	}
+	v.Bindings = append(v.Bindings, b)
+	v.InFlight, v.Live = o.inFlight, o.live
+}
+
+// Session reads one by its key.
+func (s *Store) Session(key string) (SessionView, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.session(key)
+}
+
+func (s *Store) session(key string) (SessionView, bool) {
+	view := SessionView{Key: key, Hash: SessionHash(key), Provider: providerOf(key)}
+	var o overlay
+	if c := s.conversations[key]; c != nil {
+		o = c.overlay()
+	}
+	rows, err := s.db.Txn(false).Get(tableBindings, indexPrefix, sessionPrefix(key))
+	if err != nil {
+		return view, false
+	}
+	for raw := rows.Next(); raw != nil; raw = rows.Next() {
+		view.add(raw.(*bindingRow), o)
+	}
+	return view, len(view.Bindings) > 0
+}
+
+// FindSessions gives the keys of at most limit sessions whose key, identity or hash is the subject, or begins with it. If
+// one is the subject exactly, it is the only one.
+func (s *Store) FindSessions(subject string, limit int) []string {
+	s.mu.Lock()
+	txn := s.db.Txn(false)
+	s.mu.Unlock()
+	var found []string
+	exact := ""
+	last := ""
+	_ = all(txn, tableBindings, func(r *bindingRow) bool {
+		if r.Session == last {
+			return true
+		}
+		last = r.Session
+		_, identity, _ := strings.Cut(r.Session, "/")
+		names := [...]string{r.Session, identity, SessionHash(r.Session)}
+		if slices.Contains(names[:], subject) {
+			exact = r.Session
+			return false
+		}
+		if len(found) < limit && slices.ContainsFunc(names[:], func(n string) bool { return strings.HasPrefix(n, subject) }) {
+			found = append(found, r.Session)
+		}
+		return true
+	})
+	if exact != "" {
+		return []string{exact}
+	}
+	return found
+}
+
+// MoveSession binds all models of a session to an account, by the operator's word.
+func (s *Store) MoveSession(key string, to quota.AccountID, at time.Time) (sequence uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.accounts[to] == nil || !s.accounts[to].configured || to.Provider != providerOf(key) {
+		return 0, fmt.Errorf("move session to %s: %w", to, ErrUnknownAccount)
+	}
+	now := s.moment(at)
+	c := s.conversation(key)
+	defer s.release(c)
+	bound := 0
+	for _, t := range c.threads {
+		if t.binding == nil {
+			continue
+		}
+		bound++
+		if t.binding.account() == to {
+			continue
+		}
+		if err := s.moveThread(t, to, now); err != nil {
+			return 0, fmt.Errorf("move session: %w", err)
+		}
+		sequence = s.sequence
+	}
+	if bound == 0 {
+		return 0, fmt.Errorf("move session: %w", ErrUnknownSession)
+	}
+	s.notify()
+	return sequence, nil
+}
+
+func (s *Store) moveThread(t *thread, to quota.AccountID, now time.Time) error {
+	cadence := t.cadence.Value(now)
+	row := &bindingRow{
+		Session: t.id.session, Model: t.id.model, Account: to.Name,
+		BoundAt: now, LastUsed: t.lastUsed(), BoundBy: BoundByOperator, Cause: "operator", Cadence: t.cadence.Count,
+	}
+	row.Moves = t.binding.moved(row)
+	old := t.binding
+	if err := s.write(t, row); err != nil {
+		return err
+	}
+	s.unsettle(old, t.active, s.accounts[old.account()], cadence, now)
+	a := s.accounts[to]
+	a.bindings++
+	if t.active {
+		a.LiveSessions++
+	}
+	a.Cadence.Add(t.id.model, cadence, now)
+	return nil
+}
+
+// ForgetSession drops all bindings of a session: its next request is placed anew.
+func (s *Store) ForgetSession(key string, at time.Time) (sequence uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.moment(at)
+	c := s.conversation(key)
+	defer s.release(c)
+	var ids []bindingID
+	for _, t := range c.threads {
+		if t.binding != nil {
+			ids = append(ids, t.id)
+		}
+	}
+	if len(ids) == 0 {
+		return 0, fmt.Errorf("forget session: %w", ErrUnknownSession)
+	}
+	return s.unbind(ids, "operator", now)
+}
+
+// unbind drops bindings, with what they counted.
+func (s *Store) unbind(ids []bindingID, cause string, now time.Time) (sequence uint64, err error) {
+	entries := make([]entry, 0, len(ids))
+	rows := make([]*bindingRow, 0, len(ids))
+	for _, id := range ids {
+		row, err := first[*bindingRow](s.db.Txn(false), tableBindings, id)
+		if err != nil {
+			return 0, err
+		}
+		if row != nil {
+			rows = append(rows, row)
+			entries = append(entries, &unbind{Session: id.session, Model: id.model, Cause: cause})
+		}
+	}
+	if len(entries) == 0 {
+		return 0, nil
+	}
+	if sequence, err = s.commit(entries...); err != nil {
+		return 0, fmt.Errorf("unbind: %w", err)
+	}
+	for _, row := range rows {
+		s.bindings--
+		var active bool
+		var cadence float64
+		if c := s.conversations[row.Session]; c != nil {
+			t := c.thread(row.Model)
+			active, cadence = t.active, t.cadence.Value(now)
+			t.binding, t.active, t.cadence = nil, false, quota.Faded{}
+		}
+		s.unsettle(row, active, s.accounts[row.account()], cadence, now)
+	}
+	s.notify()
+	return sequence, nil
+}
+
+// expireBatch bounds the bindings that one transaction drops.
+const expireBatch = 1000
+
+// expire drops bindings that were idle too long and, of those that are too many, the longest idle. It looks for them
+// beside the store, and drops only those that nobody used in the meantime.
+func (s *Store) expire(now time.Time) error {
+	s.mu.Lock()
+	txn, idle, surplus := s.db.Txn(false), s.idle, s.bindings-s.max
+	s.mu.Unlock()
+	due, err := longestIdle(txn, now.Add(-idle), surplus)
+	if err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(due, expireBatch) {
+		if err := s.unbindIdle(batch, now); err != nil {
+			return fmt.Errorf("expire bindings: %w", err)
+		}
+	}
+	return nil
+}
+
+// longestIdle lists the bindings not used since the limit, and more of the longest idle if these are fewer than surplus.
+func longestIdle(txn *memdb.Txn, limit time.Time, surplus int) ([]*bindingRow, error) {
+	var due, others []*bindingRow
+	err := all(txn, tableBindings, func(r *bindingRow) bool {
+		if r.LastUsed.Before(limit) {
+			due = append(due, r)
+		} else if surplus > 0 {
+			others = append(others, r)
+		}
+		return true
+	})
+	if err != nil || surplus <= len(due) {
+		return due, err
+	}
+	slices.SortFunc(others, func(a, b *bindingRow) int { return a.LastUsed.Compare(b.LastUsed) })
+	return append(due, others[:min(surplus-len(due), len(others))]...), nil
+}
+
+func (s *Store) unbindIdle(rows []*bindingRow, now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	ids := make([]bindingID, 0, len(rows))
+	for _, r := range rows {
+		if c := s.conversations[r.Session]; c == nil || !c.thread(r.Model).busy() {
+			ids = append(ids, bindingID{r.Session, r.Model})
+		}
+	}
+	_, err := s.unbind(ids, "idle", now)
+	return err
+}
