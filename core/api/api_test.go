@@ -47,7 +47,9 @@ func (d *fakeDaemon) noted() []string {
 	return d.calls
 }
 
-func (d *fakeDaemon) Version() api.VersionInfo { return api.VersionInfo{Version: "1.2.3", API: api.Version} }
+func (d *fakeDaemon) Version() api.VersionInfo {
+	return api.VersionInfo{Version: "1.2.3", API: api.Version}
+}
 func (d *fakeDaemon) Status(context.Context) (api.Status, error) {
 	return api.Status{State: api.StateReady}, d.note("status")
 }
@@ -154,7 +156,10 @@ func TestEveryCallArrivesAsItWasMade(t *testing.T) {
 		func() error { _, err := c.SetAccountEnabled(ctx, "claude/work", true); return err },
 		func() error { _, err := c.SetAccountEnabled(ctx, "claude/work", false); return err },
 		func() error { _, err := c.RefreshAccounts(ctx, []string{"codex/main"}); return err },
-		func() error { _, err := c.Sessions(ctx, api.SessionFilter{Provider: "p", Account: "a", Limit: 5}); return err },
+		func() error {
+			_, err := c.Sessions(ctx, api.SessionFilter{Provider: "p", Account: "a", Limit: 5})
+			return err
+		},
 		func() error { _, err := c.Sessions(ctx, api.SessionFilter{}); return err },
 		func() error { _, err := c.Session(ctx, "claude/ä b?&"); return err },
 		func() error { _, err := c.MoveSession(ctx, "one", "claude/work"); return err },

@@ -102,16 +102,16 @@ func (p *Program) decisionText(d *placement.Decision) string {
 		return "no account can serve; " + p.forecastText(d.Forecast)
 	}
 	how := map[placement.How]string{
-		placement.HowBound:    "it is bound there",
-		placement.HowFollow:   "another request of the session is being placed there",
-		placement.HowSibling:  "the session lives there with another model",
-		placement.HowKnown:    fmt.Sprintf("the greatest score, %.3f", d.Score),
-		placement.HowCautious: "nothing better is known; tried with caution",
+		placement.HowBound:    "where it is bound",
+		placement.HowFollow:   "where another request of the session is being placed",
+		placement.HowSibling:  "where the session lives with another model",
+		placement.HowKnown:    fmt.Sprintf("greatest score %.3f", d.Score),
+		placement.HowCautious: "tried with caution, since nothing better is known",
 	}[d.How]
 	if d.How == placement.HowKnown && d.Margin > 0 {
 		how += fmt.Sprintf(", ahead by %.3f", d.Margin)
 	}
-	return fmt.Sprintf("%s, because %s", d.Account, how)
+	return fmt.Sprintf("%s (%s)", d.Account, how)
 }
 
 func candidateTable(candidates []placement.Candidate) *table {

@@ -182,9 +182,9 @@ func (p *Program) forecastText(f placement.Forecast) string {
 	var s strings.Builder
 	switch f.Kind {
 	case placement.ForecastExact:
-		fmt.Fprintf(&s, "%s can again %s", f.Account, p.in(f.At))
+		fmt.Fprintf(&s, "%s can serve again %s", f.Account, p.in(f.At))
 	case placement.ForecastNoLaterThan:
-		fmt.Fprintf(&s, "%s can again no later than %s", f.Account, p.in(f.At))
+		fmt.Fprintf(&s, "%s can serve again no later than %s", f.Account, p.in(f.At))
 	default:
 		s.WriteString("when is unknown: somebody has to mend it")
 	}

@@ -67,11 +67,14 @@ func (t *table) write(w io.Writer, style func(style, text string) string) error 
 }
 
 func line(b *strings.Builder, cells []string, widths []int, paint func(int, string) string) {
+	gap := 0
 	for i, cell := range cells {
-		b.WriteString(paint(i, cell))
-		if i < len(cells)-1 {
-			b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+		if strings.TrimSpace(cell) != "" {
+			b.WriteString(strings.Repeat(" ", gap))
+			b.WriteString(paint(i, cell))
+			gap = -utf8.RuneCountInString(cell)
 		}
+		gap += widths[i] + 2
 	}
 	b.WriteByte('\n')
 }

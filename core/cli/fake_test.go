@@ -1,0 +1,286 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/cli"
+	"github.com/noria-dev/noria/core/config"
+	"github.com/noria-dev/noria/core/events"
+	"github.com/noria-dev/noria/core/placement"
+	"github.com/noria-dev/noria/core/quota"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// at is the time of every test.
+var at = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+// fakeDaemon is a daemon with two providers and a past. What it does not define is not called by a command.
+type fakeDaemon struct {
+	api.Daemon
+	plan    api.LaunchPlan
+	reload  api.ReloadResult
+	hostile bool
+
+	mu    sync.Mutex // guards notes
+	notes []string
+}
+
+func (d *fakeDaemon) note(words ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notes = append(d.notes, strings.Join(words, " "))
+}
+
+func (d *fakeDaemon) noted() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.notes)
+}
+
+// name is a name as an attacker would choose it, when the daemon is hostile.
+func (d *fakeDaemon) name(name string) string {
+	if d.hostile {
+		return "\x1b[2J\x1b]0;owned\a\u202e" + name + "\r\n"
+	}
+	return name
+}
+
+func percent(v float64) *float64 { return &v }
+
+func (d *fakeDaemon) Status(ctx context.Context) (api.Status, error) {
+	accounts, err := d.Accounts(ctx)
+	return api.Status{
+		Version: "0.1.0", State: api.StateReady, PID: 4123, StartedAt: at.Add(-134 * time.Minute),
+		Config: d.name("/home/user/.config/noria/noria.hcl"), Generation: 2, Listen: []string{"127.0.0.1:4517", "[::1]:4517"},
+		Journal: "ok", Sessions: 12, Streams: 1,
+		Providers: []api.ProviderStatus{
+			{Name: "claude", Adapter: "ready", Usable: 1},
+			{Name: "codex", Adapter: "ready", Forecast: &placement.Forecast{
+				Kind: placement.ForecastExact, At: at.Add(72 * time.Minute),
+				Account: quota.AccountID{Provider: "codex", Name: "main"}, Causes: map[string]int{"quota": 1, "disabled": 1},
+			}},
+		},
+		Accounts: accounts, At: at,
+	}, err
+}
+
+func (d *fakeDaemon) Accounts(context.Context) ([]api.Account, error) {
+	return []api.Account{
+		{
+			Provider: "claude", Name: d.name("work"), Enabled: true, Auth: "signed_in", Usable: true, Sessions: 4, InFlight: 1,
+			Windows: []api.Window{
+				{ID: "five_hour", Label: "5h", State: "fresh", UsedPercent: percent(42.9), ResetsAt: at.Add(134 * time.Minute), ObservedAt: at.Add(-12 * time.Second)},
+				{ID: "weekly", Label: "weekly", State: "rolled", UsedPercent: percent(3), Estimated: true, ResetsAt: at.Add(6 * 24 * time.Hour), Predicted: true, ObservedAt: at.Add(-26 * time.Hour)},
+				{ID: "weekly_opus", Label: "weekly", Models: []string{"opus*"}, State: "not_exposed"},
+			},
+			Blockers: []api.Blocker{{
+				Cause: quota.CauseQuota, Model: "opus", Window: "weekly_opus", Reason: "usage_limit_reached", NoLaterThan: at.Add(50 * time.Hour), ObservedAt: at,
+			}},
+		},
+		{Provider: "claude", Name: "personal", Enabled: true, Auth: "signed_out", ProbeError: "timeout", Blockers: []api.Blocker{{Cause: quota.CauseAuth, ObservedAt: at}}},
+		{
+			Provider: "codex", Name: "main", Enabled: true, Auth: "unknown", Sessions: 8,
+			Windows: []api.Window{{ID: "primary", Label: "weekly", State: "exhausted", UsedPercent: percent(100), ResetsAt: at.Add(72 * time.Minute), ObservedAt: at.Add(-3 * time.Minute)}},
+			Blockers: []api.Blocker{
+				{Cause: quota.CauseQuota, Window: "primary", ClearsAt: at.Add(72 * time.Minute), ObservedAt: at},
+				{Cause: quota.CauseThrottle, Cooldown: true, ClearsAt: at.Add(20 * time.Second), ObservedAt: at},
+			},
+		},
+		{Provider: "codex", Name: "ci", DisabledBy: "config"},
+	}, nil
+}
+
+func (d *fakeDaemon) SetAccountEnabled(_ context.Context, id quota.AccountID, enabled bool) (api.Account, error) {
+	d.note("set", id.String())
+	switch id.Name {
+	case "none":
+		return api.Account{}, &api.Error{Code: api.CodeNotFound, Message: "there is no account claude/none", Remedy: "noria accounts list shows them"}
+	case "last":
+		return api.Account{}, api.Errorf(api.CodeRefused, "refused")
+	}
+	return api.Account{Provider: id.Provider, Name: id.Name, Enabled: enabled && id.Name != "ci"}, nil
+}
+
+func (d *fakeDaemon) RefreshAccounts(ctx context.Context, ids []quota.AccountID) ([]api.Account, error) {
+	accounts, err := d.Accounts(ctx)
+	return accounts[:1], err
+}
+
+func (d *fakeDaemon) session() api.Session {
+	return api.Session{
+		Key: d.name("claude/7f3a9c1e-5b7d-4c22-9d0a-1f2e3d4c5b6a"), Hash: "a1b2c3d4", Provider: "claude", LastUsed: at.Add(-40 * time.Second), InFlight: 1,
+		Bindings: []api.Binding{
+			{
+				Model: "opus", Account: "claude/work", BoundAt: at.Add(-3 * time.Hour), LastUsed: at.Add(-40 * time.Second), BoundBy: "failover", Cause: "usage_limit_reached",
+				Moves: []api.Move{{From: "claude/personal", To: "claude/work", At: at.Add(-3 * time.Hour), By: "failover", Cause: "usage_limit_reached"}},
+			},
+			{Model: "haiku", Account: "claude/work", BoundAt: at.Add(-5 * time.Hour), LastUsed: at.Add(-2 * time.Hour), BoundBy: "initial"},
+		},
+	}
+}
+
+func (d *fakeDaemon) Sessions(context.Context, api.SessionFilter) ([]api.Session, error) {
+	return []api.Session{d.session()}, nil
+}
+
+func (d *fakeDaemon) Session(_ context.Context, subject string) (api.SessionDetail, error) {
+	if subject == "7" {
+		return api.SessionDetail{}, &api.Error{Code: api.CodeAmbiguous, Message: "2 sessions begin with 7", Remedy: "write more of it"}
+	}
+	history, err := d.Events(context.Background(), 0, 10)
+	return api.SessionDetail{Session: d.session(), History: history}, err
+}
+
+func (d *fakeDaemon) MoveSession(_ context.Context, subject string, id quota.AccountID) (api.SessionDetail, error) {
+	d.note("move", subject, id.String())
+	return api.SessionDetail{Session: d.session()}, nil
+}
+
+func (d *fakeDaemon) ForgetSession(_ context.Context, subject string) error {
+	d.note("forget", subject)
+	return nil
+}
+
+func (d *fakeDaemon) Events(context.Context, uint64, int) ([]api.Event, error) {
+	return []api.Event{
+		{Sequence: 7, At: at.Add(-time.Minute), Component: events.ComponentProxy, Operation: events.OperationFailover, RequestID: "r1", Attempt: 2, SessionHash: "a1b2c3d4", Provider: "claude", Account: d.name("work"), From: "claude/personal", Model: "opus", Status: 429, Outcome: "quota_exhausted", Reason: "usage_limit_reached", Duration: 1234567 * time.Microsecond},
+		{Sequence: 8, At: at, Component: events.ComponentPlugin, Operation: events.OperationAdapter, State: "ready", Provider: "codex"},
+	}, nil
+}
+
+func (d *fakeDaemon) WatchEvents(_ context.Context, after uint64, send func(api.Event) error) error {
+	return send(api.Event{Sequence: after + 1, At: at, Operation: events.OperationBound, Provider: "claude", Account: "work"})
+}
+
+func (d *fakeDaemon) Explain(_ context.Context, req api.ExplainRequest) (api.Explanation, error) {
+	work, personal := quota.AccountID{Provider: "claude", Name: "work"}, quota.AccountID{Provider: "claude", Name: "personal"}
+	placed := &placement.Decision{
+		Placed: true, Account: work, How: placement.HowKnown, Score: 1.2345678, Margin: 0.25, At: at.Add(-3 * time.Hour),
+		Candidates: []placement.Candidate{
+			{Account: work, Known: true, Score: 1.2345678, Terms: []placement.Term{{
+				Window: "five_hour", State: "observed", Kappa: 0.5, Used: 42.5, Reserved: 1, Committed: 10.25, New: 20, HoursLeft: 2.2333, Rate: 32.5, Sustainable: 40,
+			}}},
+			{Account: personal, Filtered: "blocked", Detail: "quota of window five_hour"},
+		},
+	}
+	blocked := &placement.Decision{At: at, Forecast: placement.Forecast{
+		Kind: placement.ForecastNoLaterThan, At: at.Add(30 * time.Hour), Account: work, Causes: map[string]int{"quota": 2},
+	}}
+	switch {
+	case req.Provider == "codex":
+		return api.Explanation{Now: blocked}, nil
+	case req.Provider != "":
+		return api.Explanation{Now: placed}, nil
+	}
+	session := d.session()
+	return api.Explanation{Session: &session, Last: placed, Now: &placement.Decision{Placed: true, Account: work, How: placement.HowBound, Bound: true}}, nil
+}
+
+func (d *fakeDaemon) Reload(context.Context) (api.ReloadResult, error) { return d.reload, nil }
+
+func (d *fakeDaemon) Token(context.Context) (api.Token, error) {
+	return api.Token{Key: "made-up-key"}, nil
+}
+
+func (d *fakeDaemon) LaunchFlags(_ context.Context, provider string) (api.LaunchFlags, error) {
+	if provider == "acme" {
+		return api.LaunchFlags{}, &api.Error{Code: api.CodeUnsupported, Message: "the adapter of acme does not start a client"}
+	}
+	return api.LaunchFlags{Flags: []string{"--settings"}}, nil
+}
+
+func (d *fakeDaemon) Launch(_ context.Context, req api.LaunchRequest) (api.LaunchPlan, error) {
+	for _, f := range req.Seen {
+		d.note("seen", f.Flag, f.Value)
+	}
+	return d.plan, nil
+}
+
+func (d *fakeDaemon) CreateRunKey(context.Context, api.RunKeyRequest) (api.RunKey, error) {
+	d.note("key made")
+	return api.RunKey{ID: "id", Key: "made-up-run-key", BaseURL: "http://127.0.0.1:4517/claude"}, nil
+}
+
+func (d *fakeDaemon) RevokeRunKey(_ context.Context, id string) error {
+	d.note("revoked", id)
+	return nil
+}
+
+// inPrivateHome gives the commands a world of their own. The socket of a daemon is below the directory that it returns.
+func inPrivateHome(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("HOME", filepath.Join(dir, "home"))
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "run"))
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "NORIA_CONFIG", "COMP_LINE"} {
+		t.Setenv(name, "")
+	}
+	return dir
+}
+
+// serve runs a daemon where the commands look for it.
+func serve(t *testing.T, d *fakeDaemon) {
+	t.Helper()
+	listener, err := api.Listen((&config.Host{}).ControlSocket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: api.NewServer(d)}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		<-ended
+	})
+}
+
+// noria runs a command line.
+func noria(t *testing.T, arguments ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return noriaWith(t, &cli.Program{Stdin: strings.NewReader("")}, arguments...)
+}
+
+func noriaWith(t *testing.T, p *cli.Program, arguments ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	p.Version, p.Stdout, p.Stderr = "0.1.0", &out, &errs
+	p.Now, p.Location = func() time.Time { return at }, time.UTC
+	code = p.Main(arguments)
+	return code, out.String(), errs.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
