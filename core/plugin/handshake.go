@@ -22,12 +22,9 @@ const maxSocketPath = 103
 // accept or stumble over: other networks than a unix socket, sockets outside dir, other protocols than gRPC, a missing
 // certificate. Nothing of the line gets into the failure.
 func checkHandshake(line, dir string) *Failure {
-	if !isPrintable(line, lineBytes) {
-		return &Failure{Reason: ReasonHandshake, Detail: "first line of output is no handshake"}
-	}
 	fields := strings.Split(line, "|")
-	if len(fields) < 5 || len(fields) > 7 {
-		return &Failure{Reason: ReasonHandshake, Detail: "first line of output is no handshake"}
+	if !isPrintable(line, lineBytes) || len(fields) < 5 || len(fields) > 7 {
+		return malformed()
 	}
 	switch {
 	case fields[0] != strconv.Itoa(plugin.CoreProtocolVersion):
@@ -46,6 +43,10 @@ func checkHandshake(line, dir string) *Failure {
 		return &Failure{Reason: ReasonHandshakeTLS, Detail: "handshake has no certificate"}
 	}
 	return nil
+}
+
+func malformed() *Failure {
+	return &Failure{Reason: ReasonHandshake, Detail: "first line of output is no handshake"}
 }
 
 func checkSocket(path, dir string) *Failure {

@@ -37,6 +37,9 @@ type Host struct {
 	ending context.Context
 	kill   context.CancelFunc
 
+	// clients by provider; the map is replaced, never changed, so that requests need no lock.
+	clients atomic.Pointer[map[string]*Client]
+
 	mu       sync.Mutex // guards below
 	adapters map[string]*adapter
 	closed   bool
@@ -72,6 +75,7 @@ func newHost(options Options, t timing) (*Host, error) {
 	}
 	catalog.cache.sweep(time.Now())
 	h := &Host{Catalog: catalog, options: options, timing: t, spawner: newSpawner(), adapters: map[string]*adapter{}}
+	h.clients.Store(&map[string]*Client{})
 	h.launcher = &launcher{
 		catalog:     catalog,
 		spawner:     h.spawner,
@@ -182,7 +186,17 @@ func (h *Host) reconcile(specs []Spec, digests map[string]string) (results []Res
 			add(name, h.retire(name, a), nil)
 		}
 	}
+	h.showClients()
 	return results, waits
+}
+
+// showClients makes the clients findable. The caller holds the lock.
+func (h *Host) showClients() {
+	clients := map[string]*Client{}
+	for _, a := range h.adapters {
+		clients[a.client.provider] = a.client
+	}
+	h.clients.Store(&clients)
 }
 
 // acceptable refuses what the host cannot tell apart.
@@ -309,14 +323,11 @@ func (c *Client) validateOn(ctx context.Context, i *instance, config *pluginv1.C
 	return c.check.diagnostics(answer.GetDiagnostics()), nil
 }
 
-// Client returns the client of a provider; the same one while the provider is among the specs. Errors: ErrUnknown.
+// Client returns the client of a provider, without a lock; the same one while the provider is among the specs. Errors:
+// ErrUnknown.
 func (h *Host) Client(provider string) (*Client, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, a := range h.adapters {
-		if a.client.provider == provider {
-			return a.client, nil
-		}
+	if c := (*h.clients.Load())[provider]; c != nil {
+		return c, nil
 	}
 	return nil, fmt.Errorf("%w provider %s", ErrUnknown, printable(provider, maxIDBytes))
 }
@@ -391,6 +402,7 @@ func (h *Host) Close(ctx context.Context) error {
 	h.closed = true
 	all := h.adapters
 	h.adapters = map[string]*adapter{}
+	h.showClients()
 	h.mu.Unlock()
 	h.wakeups.close()
 	defer h.kill()

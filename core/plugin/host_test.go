@@ -51,15 +51,35 @@ type bench struct {
 	change chan struct{} // holds one: states grew
 }
 
+// syncBuffer is a log that can be waited for.
 type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu      sync.Mutex // guards below
+	b       bytes.Buffer
+	written chan struct{}
 }
 
 func (s *syncBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.written != nil {
+		close(s.written)
+		s.written = nil
+	}
 	return s.b.Write(p)
+}
+
+// wait returns when something was written, or after a second.
+func (s *syncBuffer) wait() {
+	s.mu.Lock()
+	if s.written == nil {
+		s.written = make(chan struct{})
+	}
+	written := s.written
+	s.mu.Unlock()
+	select {
+	case <-written:
+	case <-time.After(time.Second):
+	}
 }
 
 func (s *syncBuffer) String() string {

@@ -161,28 +161,39 @@ func (p *process) readStdout(r io.Reader) {
 		_, _ = io.Copy(p.takeStdout, r)
 		return
 	}
-	first := true
+	seen, refused := false, false
 	readLines(r, func(line []byte, cut bool) bool {
-		if !first {
+		switch {
+		case refused:
+			// What follows a refused handshake may be another one; none of it is shown.
+		case seen:
 			p.output.line(line, cut)
-			return true
+		default:
+			seen = true
+			refused = !p.greet(string(line), cut)
 		}
-		first = false
-		failure := checkHandshake(string(line), p.dir)
-		if cut {
-			failure = &Failure{Reason: ReasonHandshake, Detail: "first line of output is no handshake"}
-		}
-		if failure != nil {
-			p.refuse(failure)
-			return true
-		}
-		p.markGreeted()
-		_, _ = p.line.Write(append(line, '\n'))
 		return true
 	})
-	if first {
+	if !seen {
 		p.silent()
 	}
+}
+
+// greet hands the first line of output to go-plugin if it is a good handshake.
+func (p *process) greet(line string, cut bool) bool {
+	failure := checkHandshake(line, p.dir)
+	if cut {
+		failure = malformed()
+	}
+	if failure != nil {
+		p.refuse(failure)
+		return false
+	}
+	p.mu.Lock()
+	p.greeted = true
+	p.mu.Unlock()
+	_, _ = io.WriteString(p.line, line+"\n")
+	return true
 }
 
 // silent is for a standard output that ended before a line. Mostly the process has ended too, which says more.
@@ -199,15 +210,12 @@ func (p *process) silent() {
 // refuse notes why it will not do, and lets go-plugin see the end of the output, at which it gives up.
 func (p *process) refuse(f *Failure) {
 	p.mu.Lock()
-	p.refused = f
+	// What comes out of it when it is told to end is no reason.
+	if !p.ordered {
+		p.refused = f
+	}
 	p.mu.Unlock()
 	_ = p.line.Close()
-}
-
-func (p *process) markGreeted() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.greeted = true
 }
 
 // startFailure says why a start did not succeed, once the process is gone.
