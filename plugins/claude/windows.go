@@ -20,7 +20,6 @@ const headerPrefix = "anthropic-ratelimit-unified-"
 const (
 	windowFiveHour = "five_hour"
 	windowSevenDay = "seven_day"
-	windowOverage  = "overage"
 
 	fiveHours = 5 * time.Hour
 	sevenDays = 7 * 24 * time.Hour
@@ -57,9 +56,11 @@ type limits struct {
 
 // clock is one window of the headers.
 type clock struct {
-	id       string
-	length   time.Duration
-	models   []string
+	id     string
+	length time.Duration
+	models []string
+	// told: there was a utilization, even if used could not be read.
+	told     bool
 	used     *float64
 	reset    time.Time
 	rejected bool
@@ -93,16 +94,10 @@ func (l *limits) add(header http.Header, name string) {
 		return
 	}
 	prefix := headerPrefix + name + "-"
+	c.told = len(header.Values(prefix+"utilization")) > 0
 	c.used = sdk.ParseFraction(sdk.OneValue(header, prefix+"utilization"))
 	c.reset = resetOf(header, prefix+"reset", l.observedAt, c.length)
-	if c.id == windowOverage {
-		// Rejected is its normal state: the account has no extra credits, which keeps it from nothing.
-		if c.used == nil && c.reset.IsZero() {
-			return
-		}
-	} else {
-		c.rejected = says(header, prefix+"status", rejected)
-	}
+	c.rejected = says(header, prefix+"status", rejected)
 	l.clocks = append(l.clocks, c)
 }
 
@@ -144,10 +139,14 @@ func (l *limits) anyRejected() bool {
 	return false
 }
 
-// windows reports every clock. Only a rejection exhausts: a hundred percent that is merely shown does not.
+// windows reports the clocks of which something was told; a header that is left out makes nothing unknown that was known.
+// Only a rejection exhausts: a hundred percent that is merely shown does not.
 func (l limits) windows(rejection sdk.Source) []sdk.Window {
 	var windows []sdk.Window
 	for _, c := range l.clocks {
+		if !c.told && !c.rejected {
+			continue
+		}
 		w := sdk.Window{
 			ID: c.id, Kind: c.kind(), Length: c.length, Models: c.models, UsedPercent: c.used, ResetsAt: c.reset,
 			State: sdk.StateObserved, Source: sdk.SourceResponseHeader, ObservedAt: l.observedAt,
@@ -167,8 +166,6 @@ func (c clock) kind() sdk.WindowKind {
 	switch {
 	case c.models != nil:
 		return sdk.WindowModel
-	case c.id == windowOverage:
-		return sdk.WindowCredit
 	case c.length == fiveHours:
 		return sdk.WindowSession
 	}
@@ -184,8 +181,6 @@ func newClock(name string) (clock, bool) {
 		return clock{id: windowFiveHour, length: fiveHours}, true
 	case name == "7d":
 		return clock{id: windowSevenDay, length: sevenDays}, true
-	case name == windowOverage:
-		return clock{id: windowOverage}, true
 	}
 	return clock{}, false
 }

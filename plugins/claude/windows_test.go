@@ -45,13 +45,12 @@ func TestObserveUpstreamAnswers(t *testing.T) {
 	want := map[string]map[string]seen{
 		"claude-200-rejected-overage":     {windowFiveHour: {-1, 0, sdk.StateExhausted}},
 		"claude-200-allowed-warning":      {windowSevenDay: {76, 0, sdk.StateObserved}},
-		"claude-200-overage-only-headers": {windowOverage: {-1, 1788220800, sdk.StateUnknown}},
+		"claude-200-overage-only-headers": {},
 		"claude-200-apikey-classic":       {},
 		"claude-429-5h-exhausted": {
 			windowFiveHour: {100, 1785518400, sdk.StateExhausted}, windowSevenDay: {69, 1786006800, sdk.StateObserved},
 		},
 		"claude-429-7d_oi-only": {
-			windowFiveHour: {-1, 0, sdk.StateUnknown}, windowSevenDay: {-1, 0, sdk.StateUnknown},
 			"seven_day_oi": {-1, 1796604800, sdk.StateExhausted},
 		},
 	}

@@ -56,14 +56,17 @@ func (a *Adapter) Configure(_ context.Context, config sdk.Config) error {
 	return nil
 }
 
-// Windows declares what the last reading showed: plans differ, some have no five-hour window at all, so nothing is
-// declared before there was one. A pay-as-you-go key has no quota clocks.
+// Windows declares what the last reading showed. Plans differ, and some have no five-hour window at all: before a reading
+// only the week is declared, which nearly all have. A pay-as-you-go key has no quota clocks.
 func (a *Adapter) Windows(account sdk.Account) (windows []sdk.WindowDeclaration, unmetered bool) {
 	if s, err := settingsOf(account); err == nil && s.account.APIKey {
 		return nil, true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if len(a.readings[account.Name]) == 0 {
+		return []sdk.WindowDeclaration{{ID: sdk.WindowLabel(week), Kind: sdk.WindowWeekly, Length: week}}, false
+	}
 	for _, w := range a.readings[account.Name] {
 		windows = append(windows, sdk.WindowDeclaration{ID: w.ID, Kind: w.Kind, Length: w.Length, Models: w.Models, Label: w.Label})
 	}

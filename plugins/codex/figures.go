@@ -35,6 +35,8 @@ var plain = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // figures are what a source tells of one clock. Each source spells them in its own way.
 type figures struct {
+	// told: there was a percentage, even if used could not be read.
+	told    bool
 	used    *float64
 	minutes int64
 	reset   time.Time
@@ -69,7 +71,10 @@ func (f figures) window(l limit, observedAt time.Time) (sdk.Window, bool) {
 		w.ID, w.Kind, w.Models = l.id+":"+w.ID, sdk.WindowModel, []string{l.name}
 		w.Label = l.name + " " + sdk.WindowLabel(length)
 	}
-	if f.used == nil {
+	switch {
+	case !f.told:
+		w.State = sdk.StateNotExposed
+	case f.used == nil:
 		w.State = sdk.StateUnknown
 	}
 	return w, true
@@ -98,6 +103,9 @@ func percentOf(raw json.RawMessage) *float64 {
 	}
 	return sdk.PercentOf(value)
 }
+
+// given reports whether a field is there at all.
+func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // wholeOf reads a JSON number that counts something; 0 when it does not.
 func wholeOf(raw json.RawMessage) int64 { return whole(string(raw)) }
@@ -164,7 +172,10 @@ func slotWindows(header http.Header, prefix string, l limit, observedAt time.Tim
 	var windows []sdk.Window
 	for _, slot := range []string{"primary-", "secondary-"} {
 		value := func(name string) string { return sdk.OneValue(header, prefix+slot+name) }
-		f := figures{used: sdk.ParsePercent(value("used-percent")), minutes: whole(value("window-minutes"))}
+		f := figures{
+			told: len(header.Values(prefix+slot+"used-percent")) > 0,
+			used: sdk.ParsePercent(value("used-percent")), minutes: whole(value("window-minutes")),
+		}
 		if seconds := whole(value("reset-at")); seconds > 0 {
 			f.reset = time.Unix(seconds, 0).UTC()
 		} else if seconds := whole(value("reset-after-seconds")); seconds > 0 {

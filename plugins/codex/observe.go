@@ -72,7 +72,7 @@ func eventWindows(data []byte, observedAt time.Time) []sdk.Window {
 }
 
 func (s eventSlot) figures(observedAt time.Time) figures {
-	f := figures{used: percentOf(s.UsedPercent), minutes: wholeOf(s.WindowMinutes), reset: unixOf(s.ResetAt)}
+	f := figures{told: given(s.UsedPercent), used: percentOf(s.UsedPercent), minutes: wholeOf(s.WindowMinutes), reset: unixOf(s.ResetAt)}
 	if f.reset.IsZero() {
 		f.reset = unixOf(s.ResetsAt)
 	}

@@ -140,3 +140,10 @@ func TestNamedLimitsAreBounded(t *testing.T) {
 		t.Errorf("%d windows", len(windows))
 	}
 }
+
+func TestAPercentageThatIsLeftOutMakesNothingUnknown(t *testing.T) {
+	got := observe(t, sdk.Observation{Header: headers("primary-window-minutes", "300", "primary-reset-at", "1796003600"), ObservedAt: unix(1796000000)})
+	if want := map[string]seen{"5h": {-1, 1796003600, sdk.StateNotExposed}}; !maps.Equal(got, want) {
+		t.Errorf("windows = %v, want %v", got, want)
+	}
+}

@@ -106,7 +106,7 @@ func (r rateLimits) windows(observedAt time.Time) []sdk.Window {
 }
 
 func (b *bucket) reached() bool {
-	return len(b.ReachedType) > 0 && string(b.ReachedType) != "null"
+	return given(b.ReachedType)
 }
 
 func (b *bucket) windows(l limit, observedAt time.Time) []sdk.Window {
@@ -115,7 +115,10 @@ func (b *bucket) windows(l limit, observedAt time.Time) []sdk.Window {
 		if slot == nil {
 			continue
 		}
-		f := figures{used: percentOf(slot.UsedPercent), minutes: wholeOf(slot.WindowDuration), reset: unixOf(slot.ResetsAt)}
+		f := figures{
+			told: given(slot.UsedPercent), used: percentOf(slot.UsedPercent),
+			minutes: wholeOf(slot.WindowDuration), reset: unixOf(slot.ResetsAt),
+		}
 		if w, ok := f.window(l, observedAt); ok {
 			w.Source = sdk.SourceOfficialClient
 			windows = append(windows, w)
