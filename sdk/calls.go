@@ -37,10 +37,13 @@ type calls struct {
 	changed chan struct{}
 	// refused is closed when draining begins; it ends streams, which would otherwise run on.
 	refused chan struct{}
+	// leaving is closed when the process is about to end; it ends go-plugin's own streams, which last as long as the
+	// connection and would hold up a graceful stop.
+	leaving chan struct{}
 }
 
 func newCalls(logger hclog.Logger) *calls {
-	return &calls{logger: logger, changed: make(chan struct{}, 1), refused: make(chan struct{})}
+	return &calls{logger: logger, changed: make(chan struct{}, 1), refused: make(chan struct{}), leaving: make(chan struct{})}
 }
 
 func (c *calls) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
@@ -67,7 +70,7 @@ func (c *calls) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 
 func (c *calls) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	if !counted(info.FullMethod) {
-		return handler(srv, stream)
+		return c.untilLeaving(srv, stream, handler)
 	}
 	if !c.enter() {
 		return status.Error(codes.Unavailable, "adapter is draining")
@@ -92,6 +95,19 @@ func (c *calls) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 		}
 	}()
 	return rpcError(handler(srv, &boundStream{ServerStream: stream, ctx: ctx}))
+}
+
+// untilLeaving runs a stream of go-plugin. Some of them only wait for the other side, so the stream is ended over their
+// heads; they return when they find it closed.
+func (c *calls) untilLeaving(srv any, stream grpc.ServerStream, handler grpc.StreamHandler) error {
+	done := make(chan error, 1)
+	go func() { done <- handler(srv, stream) }()
+	select {
+	case err := <-done:
+		return err
+	case <-c.leaving:
+		return status.Error(codes.Unavailable, "adapter ends")
+	}
 }
 
 // boundStream is a stream whose context also ends with draining.

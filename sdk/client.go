@@ -57,7 +57,7 @@ func newClient(ctx context.Context, command Command) (*exec.Cmd, error) {
 	}
 	process := exec.CommandContext(ctx, command.Argv[0], command.Argv[1:]...)
 	process.Env = clientEnvironment(os.Environ(), command)
-	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	process.SysProcAttr = clientAttributes()
 	process.Cancel = func() error { return syscall.Kill(-process.Process.Pid, syscall.SIGKILL) }
 	process.WaitDelay = time.Second
 	return process, nil

@@ -16,7 +16,7 @@ func replying(script string) Command {
 }
 
 func TestRPCFindsTheReplyToItsOwnCall(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	rpc, err := StartRPC(t.Context(), replying(
 		`echo '{"id":999,"result":{"n":1}}'; echo 'not json'; echo '{"id":1,"method":"ask"}'; echo '{"method":"told"}'; echo '{"id":1,"result":{"n":2}}'`),
 		time.Minute)
@@ -70,7 +70,7 @@ func TestRPCIsBounded(t *testing.T) {
 }
 
 func TestRPCEndsAClientThatDoesNotLeave(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	rpc, err := StartRPC(t.Context(), shell(`trap '' TERM; sleep 60 & sleep 60`), 50*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)

@@ -117,6 +117,7 @@ func serve(newAdapter func() Adapter, debug bool) int {
 		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 		host.drain(ctx)
 		cancel()
+		host.leave(stopTime)
 	}
 	listening.stop()
 	host.calls.wait(stopTime)
@@ -218,10 +219,25 @@ func greeting(at *plugin.ReattachConfig, certificate string, debug bool) string 
 
 // newGRPCServer sets the limits of both directions on purpose: gRPC's own differ by side.
 func (s *adapterServer) newGRPCServer(options []grpc.ServerOption) *grpc.Server {
-	return grpc.NewServer(append(options,
+	s.grpc = grpc.NewServer(append(options,
 		grpc.MaxRecvMsgSize(wire.MaxMessage),
 		grpc.MaxSendMsgSize(wire.MaxMessage),
 		grpc.ChainUnaryInterceptor(s.calls.unary),
 		grpc.ChainStreamInterceptor(s.calls.stream),
 	)...)
+	return s.grpc
+}
+
+// leave stops the server so that answers which were given arrive: go-plugin's own way cuts the connection.
+func (s *adapterServer) leave(atMost time.Duration) {
+	close(s.calls.leaving)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.grpc.GracefulStop()
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(atMost):
+	}
 }

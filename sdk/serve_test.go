@@ -381,7 +381,7 @@ func TestDebugPrintsALineThatAttachesADaemon(t *testing.T) {
 	}
 	d := attach(t, &plugin.ClientConfig{Reattach: &plugin.ReattachConfig{Protocol: plugin.Protocol(reattach.Protocol),
 		ProtocolVersion: reattach.ProtocolVersion, Pid: reattach.Pid,
-		Addr: &net.UnixAddr{Net: reattach.Network, Name: reattach.Address}, Test: true}})
+		Addr: &net.UnixAddr{Net: reattach.Network, Name: reattach.Address}}})
 	if got, err := d.plugin.Describe(t.Context(), &pluginv1.DescribeRequest{}); err != nil || got.GetName() != "plain" {
 		t.Errorf("describe %v, %v", got, err)
 	}

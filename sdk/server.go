@@ -26,6 +26,8 @@ type adapterServer struct {
 	adapter Adapter
 	calls   *calls
 	logger  hclog.Logger
+	// grpc is set when the server is made.
+	grpc *grpc.Server
 
 	configuring sync.Mutex // one Configure at a time
 	// current is the applied configuration; nil before the first.

@@ -10,7 +10,7 @@ import (
 )
 
 func TestOneClientPerLoginRunsAtATime(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	var turns ClientTurns
 	var mu sync.Mutex
 	running, most := 0, 0
@@ -35,7 +35,7 @@ func TestOneClientPerLoginRunsAtATime(t *testing.T) {
 }
 
 func TestWorkThatBeganOutlivesItsCaller(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	var turns ClientTurns
 	ctx, cancel := context.WithCancel(t.Context())
 	finish, finished := make(chan struct{}), make(chan error, 1)
