@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
 	"github.com/noria-dev/noria/core/api"
@@ -128,17 +129,18 @@ func serve(t *testing.T, daemon api.Daemon) *api.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: api.NewServer(daemon)}
+	server := api.NewServer(daemon, nil, hclog.NewNullLogger())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	client := api.NewClient(socket)
 	t.Cleanup(func() {
 		client.Close()
-		// Shutdown waits for connections that are being closed.
-		if err := server.Shutdown(context.Background()); err != nil {
+		if err := server.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		<-ended
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 		if _, err := os.Lstat(socket); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the socket was left behind: %v", err)
 		}
@@ -289,6 +291,29 @@ func TestFollowedEventsComeInOrderUntilTheReaderLeaves(t *testing.T) {
 	}
 	if diff := cmp.Diff([]uint64{42, 43, 44}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestFollowedEventsEndWithTheDaemon(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "noria", "control.sock")
+	listener, err := api.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := api.NewServer(&fakeDaemon{}, nil, hclog.NewNullLogger())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	client := api.NewClient(socket)
+	defer client.Close()
+	closed := make(chan error, 1)
+	err = client.FollowEvents(t.Context(), 0, func(e api.Event) error {
+		if e.Sequence == 3 {
+			go func() { closed <- server.Close(context.Background()) }()
+		}
+		return nil
+	})
+	if err := errors.Join(err, <-closed, <-ended); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"net/http"
@@ -32,8 +33,11 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	encoder := json.NewEncoder(w)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
 	// However it ends, the connection ends with it and there is nothing more to say.
-	_ = s.daemon.WatchEvents(r.Context(), after, func(event Event) error {
+	_ = s.daemon.WatchEvents(ctx, after, func(event Event) error {
 		if err := encoder.Encode(event); err != nil {
 			return err
 		}

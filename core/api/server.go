@@ -1,12 +1,17 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/placement"
@@ -16,6 +21,7 @@ import (
 // Bounds of what a client may send and ask for.
 const (
 	maxRequestBody  = 1 << 20
+	maxRequestHead  = 16 << 10
 	defaultSessions = 1000
 	maxSessions     = 100_000
 	defaultEvents   = 200
@@ -23,34 +29,64 @@ const (
 	maxSubject      = 1024
 )
 
-// Server answers the calls of the control API for one daemon. Streams of events end with their connection.
+// Server serves the control API of one daemon.
 type Server struct {
 	daemon  Daemon
-	handler http.Handler
+	logger  hclog.Logger
+	http    *http.Server
+	closing context.Context // ends streams of events
+	close   context.CancelFunc
 }
 
-// NewServer returns the handler of the control API.
-func NewServer(daemon Daemon) *Server {
-	s := &Server{daemon: daemon}
+// NewServer returns a server. metrics answers /metrics and may be nil.
+func NewServer(daemon Daemon, metrics http.Handler, logger hclog.Logger) *Server {
+	s := &Server{daemon: daemon, logger: logger}
+	s.closing, s.close = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
 	s.routes(mux)
-	s.handler = mux
+	if metrics != nil {
+		mux.Handle("GET /metrics", metrics)
+	}
+	s.http = &http.Server{
+		Handler:           s.guard(mux),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    maxRequestHead,
+		ErrorLog:          logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+	}
 	return s
 }
 
-// ServeHTTP bounds the body, and keeps a panic of one call from showing its values.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxRequestBody)
-	defer func() {
-		switch cause := recover(); cause {
-		case nil:
-		case http.ErrAbortHandler:
-			panic(cause)
-		default:
-			writeError(w, Errorf(CodeInternal, "the daemon failed at this call (%T)", cause))
-		}
-	}()
-	s.handler.ServeHTTP(w, r)
+// Serve answers on the listener until Close; it then returns nil.
+func (s *Server) Serve(listener net.Listener) error {
+	if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve control API: %w", err)
+	}
+	return nil
+}
+
+// Close ends streams of events, waits for other calls until ctx ends, and closes the listener.
+func (s *Server) Close(ctx context.Context) error {
+	s.close()
+	if err := s.http.Shutdown(ctx); err != nil {
+		return errors.Join(fmt.Errorf("close control API: %w", err), s.http.Close())
+	}
+	return nil
+}
+
+// guard bounds bodies, and keeps a panic of one call from showing its values.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxRequestBody)
+		defer func() {
+			if cause := recover(); cause != nil {
+				s.logger.Error("call panicked", "path", printable.Bounded(r.URL.Path, 200), "class", fmt.Sprintf("%T", cause))
+				writeError(w, Errorf(CodeInternal, "the daemon failed at this call"))
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (s *Server) routes(mux *http.ServeMux) {

@@ -3,8 +3,8 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
 	"github.com/noria-dev/noria/core/api"
@@ -242,14 +243,13 @@ func serve(t *testing.T, d *fakeDaemon) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: api.NewServer(d)}
+	server := api.NewServer(d, nil, hclog.NewNullLogger())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
+		if err := errors.Join(server.Close(context.Background()), <-ended); err != nil {
 			t.Error(err)
 		}
-		<-ended
 	})
 }
 
