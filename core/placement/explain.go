@@ -2,19 +2,151 @@ package placement
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/noria-dev/noria/core/quota"
 )
+
+// Explain gives the whole reasoning of a decision: one sentence, then a table of what filtered each candidate or of the
+// terms of its score. Columns: percent of the window used, reserved by requests in flight, committed to the sessions that
+// live there, and asked for by the new one; percent per request; hours to the reset; requests per hour that the rest
+// sustains until then, and that the whole window sustains over its length.
+func Explain(d Decision) string {
+	var b strings.Builder
+	b.WriteString(Sentence(d))
+	b.WriteString("\n")
+	if len(d.Candidates) == 0 {
+		return b.String()
+	}
+	b.WriteString("\n")
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ACCOUNT\tCLASS\tSLACK\tWINDOW\tSTATE\tUSED\tRESERVED\tCOMMITTED\tNEW\tPER REQUEST\tHOURS\tRATE\tSUSTAINED")
+	for _, c := range Best(d, len(d.Candidates)) {
+		c.writeRows(table, c.Account == d.Account && d.Placed)
+	}
+	_ = table.Flush() // a strings.Builder takes everything
+	return trimLines(b.String())
+}
+
+func (c *Candidate) writeRows(table *tabwriter.Writer, chosen bool) {
+	name := c.Account.Name
+	if chosen {
+		name = "* " + name
+	} else {
+		name = "  " + name
+	}
+	if c.Filtered != "" && c.Filtered != FilteredCooldown {
+		fmt.Fprintf(table, "%s\t%s\t-\t%s\n", name, c.Filtered, c.Detail)
+		return
+	}
+	class, slack := string(c.Class), fmt.Sprintf("%.3f", c.Score)
+	if c.Class == ClassUnknown {
+		slack = "-"
+	}
+	if c.Filtered != "" {
+		class += ", " + c.Detail
+	}
+	if len(c.Terms) == 0 {
+		fmt.Fprintf(table, "%s\t%s\t%s\tno window applies\n", name, class, slack)
+	}
+	for _, t := range c.Terms {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t", name, class, slack, t.Window, t.State)
+		if t.State == string(quota.StateUnknown) {
+			fmt.Fprintln(table, "-\t-\t-\t-\t-\t-\t-\t-")
+		} else {
+			fmt.Fprintf(table, "%.2f\t%.2f\t%.2f\t%.2f\t%.4f\t%.2f\t%.2f\t%.2f\n",
+				t.Used, t.Reserved, t.Committed, t.New, t.Kappa, t.HoursLeft, t.Rate, t.Sustainable)
+		}
+		name, class, slack = "", "", ""
+	}
+}
+
+// Sentence says in words what was decided and why.
+func Sentence(d Decision) string {
+	if !d.Placed {
+		return "No account can serve: " + causes(d.Forecast.Causes) + ". " + d.Forecast.Sentence() + "."
+	}
+	name := d.Account.String()
+	switch d.How {
+	case HowBound:
+		return "Stays on " + name + ": the session lives there."
+	case HowFollow:
+		return "Goes to " + name + ": another request of the session is being placed there."
+	case HowSibling:
+		return "Goes to " + name + ": the session lives there for another model."
+	}
+	rivals := 0
+	for i := range d.Candidates {
+		c := &d.Candidates[i]
+		if c.Account != d.Account && c.Filtered == "" && c.Known == (d.How == HowKnown) {
+			rivals++
+		}
+	}
+	if d.How == HowCautious {
+		return "Goes to " + name + ", as a cautious attempt: " + cautiously(rivals)
+	}
+	switch {
+	case rivals == 0:
+		return fmt.Sprintf("Goes to %s: the only account that can serve and whose windows are known, slack %.3f.", name, d.Score)
+	case d.Margin > tie:
+		return fmt.Sprintf("Goes to %s: the most slack of %d accounts, %.3f, ahead by %.3f.", name, rivals+1, d.Score, d.Margin)
+	}
+	return fmt.Sprintf("Goes to %s: slack %.3f like others of %d accounts, and the least work there.", name, d.Score, rivals+1)
+}
+
+func cautiously(rivals int) string {
+	if rivals == 0 {
+		return "no other account can serve, and not all of its windows are known."
+	}
+	return fmt.Sprintf("of none of %d accounts are all windows known.", rivals+1)
+}
+
+// Sentence says when somebody can serve again.
+func (f Forecast) Sentence() string {
+	if f.Kind == ForecastUnknown || f.Kind == "" {
+		return "When that changes is not known"
+	}
+	when := "At " + f.At.UTC().Format(timeLayout)
+	if f.Kind == ForecastNoLaterThan {
+		when = "No later than " + f.At.UTC().Format(timeLayout)
+	}
+	if f.Window != "" {
+		return fmt.Sprintf("%s: %s of %s", when, f.Window, f.Account)
+	}
+	return fmt.Sprintf("%s: %s", when, f.Account)
+}
+
+const timeLayout = "2006-01-02 15:04:05 MST"
+
+func causes(counts map[string]int) string {
+	if len(counts) == 0 {
+		return "none is configured"
+	}
+	words := map[string]string{
+		string(quota.CauseQuota): "out of quota", string(quota.CauseAuth): "signed out", string(quota.CauseNotEntitled): "not entitled",
+		string(quota.CauseThrottle): "throttled", string(quota.CauseNetwork): "unreachable",
+		FilteredDisabled: "disabled", FilteredModel: "not for this model", FilteredTried: "tried in vain",
+	}
+	var parts []string
+	for _, cause := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[cause], cmp.Or(words[cause], cause)))
+	}
+	return strings.Join(parts, ", ")
+}
 
 // describe says in words what keeps an account away.
 func describe(b quota.Blocker) string {
 	text := string(b.Cause)
 	switch b.Cause {
 	case quota.CauseQuota:
-		text = "quota exhausted"
+		text = "out of quota"
 		if b.Shown {
-			text = "quota shown as used up"
+			text = "shown as used up"
 		}
 	case quota.CauseAuth:
 		text = "signed out"
@@ -31,28 +163,48 @@ func describe(b quota.Blocker) string {
 	if b.Model != "" {
 		text += " for " + b.Model
 	}
-	return text
+	return text + describeEnd(b)
 }
 
-// Best are at most limit candidates of a decision: the chosen one, then the best scored, then what filtered the others.
+func describeEnd(b quota.Blocker) string {
+	switch {
+	case !b.ClearsAt.IsZero():
+		return " until " + formatted(b.ClearsAt)
+	case b.Dated():
+		return ", no later than " + formatted(b.NoLaterThan)
+	}
+	return ""
+}
+
+func formatted(t time.Time) string { return t.UTC().Format(timeLayout) }
+
+func trimLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Best are at most limit candidates of a decision: the chosen one, then the best ranked, then those that were filtered.
 func Best(d Decision, limit int) []Candidate {
 	candidates := slices.Clone(d.Candidates)
 	slices.SortStableFunc(candidates, func(a, b Candidate) int {
 		switch {
 		case (a.Account == d.Account) != (b.Account == d.Account):
-			return order(a.Account == d.Account)
+			return first(a.Account == d.Account)
 		case (a.Filtered == "") != (b.Filtered == ""):
-			return order(a.Filtered == "")
+			return first(a.Filtered == "")
 		case a.rank() != b.rank():
-			return order(a.rank().before(b.rank()))
+			return first(a.rank().before(b.rank()))
 		}
 		return cmp.Compare(b.Score, a.Score)
 	})
 	return slices.Clone(candidates[:min(limit, len(candidates))])
 }
 
-func order(first bool) int {
-	if first {
+func first(yes bool) int {
+	if yes {
 		return -1
 	}
 	return 1

@@ -17,10 +17,16 @@ type MemoryLog struct {
 	entries  [][]byte // after base
 	keep     bool
 	next     uint64
+	wanted   chan struct{}
 }
 
+// memorySnapshotAfter is how many kept entries make a snapshot worth while.
+const memorySnapshotAfter = 10_000
+
 // NewMemoryLog returns an empty log. One that keeps can be recovered from; the other counts sequences only.
-func NewMemoryLog(keep bool) *MemoryLog { return &MemoryLog{keep: keep, next: 1} }
+func NewMemoryLog(keep bool) *MemoryLog {
+	return &MemoryLog{keep: keep, next: 1, wanted: make(chan struct{}, 1)}
+}
 
 // Recover implements Log.
 func (l *MemoryLog) Recover(restore func(uint64, io.Reader) error, apply func(uint64, []byte) error) error {
@@ -48,6 +54,12 @@ func (l *MemoryLog) Append(entry []byte) (uint64, error) {
 	l.next++
 	if l.keep {
 		l.entries = append(l.entries, bytes.Clone(entry))
+		if len(l.entries)%memorySnapshotAfter == 0 {
+			select {
+			case l.wanted <- struct{}{}:
+			default:
+			}
+		}
 	}
 	return sequence, nil
 }
@@ -78,8 +90,8 @@ func (l *MemoryLog) Snapshot(write func(io.Writer) (uint64, error)) error {
 	return nil
 }
 
-// SnapshotWanted implements Log: it never is.
-func (l *MemoryLog) SnapshotWanted() <-chan struct{} { return nil }
+// SnapshotWanted implements Log.
+func (l *MemoryLog) SnapshotWanted() <-chan struct{} { return l.wanted }
 
 // Degraded implements Log.
 func (l *MemoryLog) Degraded() error { return nil }
