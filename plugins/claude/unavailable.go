@@ -19,9 +19,9 @@ const mixedClaim = "noria_pool"
 // shows as it is. Limit headers on any status but 429 would mislead the client's own display.
 func (*Adapter) Unavailable(_ context.Context, req sdk.Unavailability) (sdk.Answer, error) {
 	if req.Causes[sdk.CauseQuota] == 0 || !req.ForecastAt.After(req.Now) {
-		return unavailable(req.Sentence, req.RequestID), nil
+		return unavailable(req.Sentence), nil
 	}
-	return limited(req.Sentence, claimOf(req.GoverningWindow), strconv.FormatInt(req.ForecastAt.Unix(), 10), req.RequestID), nil
+	return limited(req.Sentence, claimOf(req.GoverningWindow), strconv.FormatInt(req.ForecastAt.Unix(), 10)), nil
 }
 
 // claimOf gives the client's word for a window. Windows are named by those words here.
@@ -34,32 +34,32 @@ func claimOf(window string) string {
 
 // fallbacks are the same answers as templates, for when the adapter is not asked.
 func fallbacks() sdk.Fallbacks {
-	const sentence, reset, request = "{{sentence}}", "{{reset_unix}}", "{{request}}"
+	const sentence, reset = "{{sentence}}", "{{reset_unix}}"
 	return sdk.Fallbacks{
 		WrongKey: errorAnswer(http.StatusUnauthorized, "authentication_error",
-			"Noria: the client key is missing or wrong. Start the client with: noria run claude", request),
+			"Noria: the client key is missing or wrong. Start the client with: noria run claude"),
 		UnknownPath: errorAnswer(http.StatusNotFound, "not_found_error",
-			"Noria: Claude Code does not use this path.", request),
-		UnavailableUntil: limited(sentence, mixedClaim, reset, request),
-		Unavailable:      unavailable(sentence, request),
-		AdapterAway:      unavailable(sentence, request),
+			"Noria: Claude Code does not use this path."),
+		UnavailableUntil: limited(sentence, mixedClaim, reset),
+		Unavailable:      unavailable(sentence),
+		AdapterAway:      unavailable(sentence),
 	}
 }
 
-func limited(sentence, claim, resetUnix, request string) sdk.Answer {
-	answer := errorAnswer(http.StatusTooManyRequests, "rate_limit_error", sentence, request)
+func limited(sentence, claim, resetUnix string) sdk.Answer {
+	answer := errorAnswer(http.StatusTooManyRequests, "rate_limit_error", sentence)
 	answer.Header[headerPrefix+"status"] = "rejected"
 	answer.Header[headerPrefix+"reset"] = resetUnix
 	answer.Header[headerPrefix+"representative-claim"] = claim
 	return answer
 }
 
-func unavailable(sentence, request string) sdk.Answer {
-	return errorAnswer(http.StatusServiceUnavailable, "api_error", sentence, request)
+func unavailable(sentence string) sdk.Answer {
+	return errorAnswer(http.StatusServiceUnavailable, "api_error", sentence)
 }
 
 // errorAnswer is an error in the provider's shape that the client does not retry.
-func errorAnswer(status int, errorType, message, request string) sdk.Answer {
+func errorAnswer(status int, errorType, message string) sdk.Answer {
 	type detail struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
@@ -72,7 +72,7 @@ func errorAnswer(status int, errorType, message, request string) sdk.Answer {
 	return sdk.Answer{
 		Status: status,
 		Header: map[string]string{
-			"content-type": "application/json", "x-should-retry": "false", "x-noria-request": request,
+			"content-type": "application/json", "x-should-retry": "false",
 		},
 		Body: body,
 	}

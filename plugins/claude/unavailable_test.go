@@ -40,7 +40,7 @@ func TestUnavailableSpeaksTheClientsLanguage(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			c.req.Now, c.req.Sentence, c.req.RequestID = now, sentence, "r1"
+			c.req.Now, c.req.Sentence = now, sentence
 			answer, err := New().Unavailable(t.Context(), c.req)
 			if err != nil {
 				t.Fatal(err)
@@ -48,7 +48,7 @@ func TestUnavailableSpeaksTheClientsLanguage(t *testing.T) {
 			if answer.Status != c.status || messageOf(t, answer) != sentence {
 				t.Errorf("answer %d %q", answer.Status, messageOf(t, answer))
 			}
-			if answer.Header["x-should-retry"] != "false" || answer.Header["x-noria-request"] != "r1" {
+			if answer.Header["x-should-retry"] != "false" {
 				t.Errorf("header = %v", answer.Header)
 			}
 			for name, value := range answer.Header {

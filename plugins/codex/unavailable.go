@@ -17,43 +17,43 @@ import (
 // 401 eighteen times and a 5xx thirty times.
 func (*Adapter) Unavailable(_ context.Context, req sdk.Unavailability) (sdk.Answer, error) {
 	if req.Causes[sdk.CauseQuota] == 0 || !req.ForecastAt.After(req.Now) {
-		return sentenceAnswer(http.StatusBadRequest, req.Sentence, req.RequestID), nil
+		return sentenceAnswer(http.StatusBadRequest, req.Sentence), nil
 	}
 	unix := strconv.FormatInt(req.ForecastAt.Unix(), 10)
 	seconds := strconv.FormatInt(int64(req.ForecastAt.Sub(req.Now).Seconds())+1, 10)
-	return limited(printable(req.Sentence), quote(req.Sentence), unix, seconds, req.RequestID), nil
+	return limited(printable(req.Sentence), quote(req.Sentence), unix, seconds), nil
 }
 
 // fallbacks are the same answers as templates, for when the adapter is not asked.
 func fallbacks() sdk.Fallbacks {
-	const sentence, request = "{{sentence}}", "{{request}}"
+	const sentence = "{{sentence}}"
 	return sdk.Fallbacks{
 		WrongKey: sentenceAnswer(http.StatusBadRequest,
-			"Noria: the client key is missing or wrong. Start the client with: noria run codex", request),
-		UnknownPath:      sentenceAnswer(http.StatusNotFound, "Noria: Codex does not use this path.", request),
-		UnavailableUntil: limited(sentence, quote(sentence), "{{reset_unix}}", "{{reset_seconds}}", request),
-		Unavailable:      sentenceAnswer(http.StatusBadRequest, sentence, request),
-		AdapterAway:      sentenceAnswer(http.StatusBadRequest, sentence, request),
+			"Noria: the client key is missing or wrong. Start the client with: noria run codex"),
+		UnknownPath:      sentenceAnswer(http.StatusNotFound, "Noria: Codex does not use this path."),
+		UnavailableUntil: limited(sentence, quote(sentence), "{{reset_unix}}", "{{reset_seconds}}"),
+		Unavailable:      sentenceAnswer(http.StatusBadRequest, sentence),
+		AdapterAway:      sentenceAnswer(http.StatusBadRequest, sentence),
 	}
 }
 
 // limited takes its figures as text, so that templates can stand in their places.
-func limited(promo, quotedSentence, resetUnix, resetSeconds, request string) sdk.Answer {
+func limited(promo, quotedSentence, resetUnix, resetSeconds string) sdk.Answer {
 	body := `{"error":{"type":"usage_limit_reached","message":` + quotedSentence +
 		`,"resets_at":` + resetUnix + `,"resets_in_seconds":` + resetSeconds + `}}`
 	return sdk.Answer{
 		Status: http.StatusTooManyRequests,
 		Header: map[string]string{
-			"content-type": "application/json", "x-codex-promo-message": promo, "x-noria-request": request,
+			"content-type": "application/json", "x-codex-promo-message": promo,
 		},
 		Body: []byte(body),
 	}
 }
 
-func sentenceAnswer(status int, sentence, request string) sdk.Answer {
+func sentenceAnswer(status int, sentence string) sdk.Answer {
 	return sdk.Answer{
 		Status: status,
-		Header: map[string]string{"content-type": "text/plain; charset=utf-8", "x-noria-request": request},
+		Header: map[string]string{"content-type": "text/plain; charset=utf-8"},
 		Body:   []byte(sentence),
 	}
 }
