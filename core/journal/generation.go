@@ -70,7 +70,7 @@ func (j *Journal) beginSnapshot() (*segment, error) {
 	if s == nil || j.drop || s.generation == j.latest || j.grown(s) {
 		return nil, nil
 	}
-	s.after, s.latches = j.sequence, j.latches
+	s.after, s.held, s.latches = j.sequence, j.held, j.latches
 	return s, nil
 }
 
@@ -87,7 +87,7 @@ func (j *Journal) writeGeneration(s *segment, write func(io.Writer) (uint64, err
 		}
 	}
 	h := header{format: Format, log: j.logID, generation: s.generation}
-	if err := j.writeSnapshot(&h, s.after, write); err != nil {
+	if err := j.writeSnapshot(&h, s, write); err != nil {
 		return err
 	}
 	j.previous, j.latest = j.latest, s.generation
@@ -147,7 +147,7 @@ func (j *Journal) createSegment() (*segment, error) {
 }
 
 // writeSnapshot makes the snapshot of the header's generation and fills the rest of the header.
-func (j *Journal) writeSnapshot(h *header, after uint64, write func(io.Writer) (uint64, error)) error {
+func (j *Journal) writeSnapshot(h *header, s *segment, write func(io.Writer) (uint64, error)) error {
 	name := snapshotName(h.generation)
 	temporary := name + temporarySuffix
 	file, err := j.fs.Create(temporary)
@@ -159,7 +159,7 @@ func (j *Journal) writeSnapshot(h *header, after uint64, write func(io.Writer) (
 	if err != nil {
 		return err
 	}
-	err = fillSnapshot(file, h, after, write)
+	err = fillSnapshot(file, h, s, write)
 	err = errors.Join(err, file.Close())
 	if err == nil {
 		err = j.fs.Rename(temporary, name)
@@ -171,7 +171,7 @@ func (j *Journal) writeSnapshot(h *header, after uint64, write func(io.Writer) (
 	return j.fs.Sync()
 }
 
-func fillSnapshot(file File, h *header, after uint64, write func(io.Writer) (uint64, error)) error {
+func fillSnapshot(file File, h *header, s *segment, write func(io.Writer) (uint64, error)) error {
 	if _, err := file.Write(make([]byte, headerBytes)); err != nil {
 		return err
 	}
@@ -184,10 +184,11 @@ func fillSnapshot(file File, h *header, after uint64, write func(io.Writer) (uin
 	if err != nil {
 		return err
 	}
-	if sequence < after {
-		return fmt.Errorf("it holds entries up to %d only, of %d", sequence, after)
+	if sequence < s.held {
+		return fmt.Errorf("it holds entries up to %d only, of %d", sequence, s.held)
 	}
-	h.sequence, h.length, h.bodyCRC = sequence, body.length, body.crc
+	// What the owner does not hold of the sequences before the segment was lost or refused for good.
+	h.sequence, h.length, h.bodyCRC = max(sequence, s.after), body.length, body.crc
 	if _, err := file.WriteAt(h.encode(), 0); err != nil {
 		return err
 	}

@@ -49,6 +49,7 @@ func (j *Journal) take() batch {
 	j.pending, j.lines = nil, 0
 	if j.offered != nil && !b.end {
 		b.next, j.segment, j.offered = j.offered, j.offered, nil
+		b.next.after, b.next.held = j.sequence, j.held
 	}
 	return b
 }
@@ -113,7 +114,7 @@ func (j *Journal) handOver(b batch) {
 		b.segment.file.Close() // all of it is synced, or given up
 	}
 	j.mu.Lock()
-	b.next.after, b.next.latches = b.last, j.latches
+	b.next.latches = j.latches
 	j.mu.Unlock()
 	close(b.next.taken)
 }

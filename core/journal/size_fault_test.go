@@ -1,0 +1,8 @@
+//go:build fault
+
+package journal
+
+const (
+	crashPoints    = 30_000
+	mutationPoints = 30_000
+)

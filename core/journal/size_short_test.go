@@ -1,0 +1,9 @@
+//go:build !fault
+
+package journal
+
+// How long the campaigns of this package are; make fault runs the long ones.
+const (
+	crashPoints    = 1_500
+	mutationPoints = 3_000
+)
