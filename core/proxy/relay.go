@@ -87,7 +87,8 @@ func (x *exchange) relay(resp *http.Response, beginning []byte, begun func()) er
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return err
+			// What came is the client's, before it sees the rest missing.
+			return errors.Join(err, x.flush())
 		}
 	}
 }

@@ -91,6 +91,11 @@ func (r *rig) serve() {
 	go func() { served <- r.proxy.Serve(ctx, listener) }()
 	r.t.Cleanup(func() {
 		r.client.CloseIdleConnections()
+		patience, done := context.WithTimeout(context.Background(), 10*time.Second)
+		defer done()
+		if err := r.proxy.Shutdown(patience); err != nil {
+			r.t.Errorf("Shutdown: %v", err)
+		}
 		cancel()
 		if err := <-served; err != nil {
 			r.t.Errorf("Serve: %v", err)

@@ -9,7 +9,7 @@ import (
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
 
-// causePhrases say what keeps accounts away, for one and for several, in the order in which they are told.
+// causePhrases say what keeps one account away, and several, in the order in which they are told.
 var causePhrases = []struct {
 	cause     providerv1.Cause
 	one, more string
@@ -26,23 +26,31 @@ var causePhrases = []struct {
 // unavailableSentence tells in plain words why nobody can serve, until when, and what to do. It is one line of ASCII:
 // one client shows it from a header.
 func (x *exchange) unavailableSentence(causes map[providerv1.Cause]int, f placement.Forecast) string {
+	return x.causeSentence(causes) + " " + x.forecastSentence(causes, f)
+}
+
+func (x *exchange) causeSentence(causes map[providerv1.Cause]int) string {
 	total := 0
+	var alone string
 	var parts []string
 	for _, phrase := range causePhrases {
 		n := causes[phrase.cause]
 		total += n
 		switch {
 		case n == 1:
+			alone = phrase.one
 			parts = append(parts, "1 "+phrase.one)
 		case n > 1:
 			parts = append(parts, fmt.Sprintf("%d %s", n, phrase.more))
 		}
 	}
-	why := fmt.Sprintf("Noria has no %s account that can serve this request", x.provider)
-	if total > 0 {
-		why = fmt.Sprintf("None of your %s can serve this request: %s", counted(total, x.provider+" account"), strings.Join(parts, ", "))
+	switch total {
+	case 0:
+		return fmt.Sprintf("Noria has no %s account that can serve this request.", x.provider)
+	case 1:
+		return fmt.Sprintf("Your %s account cannot serve this request: it %s.", x.provider, alone)
 	}
-	return why + ". " + x.forecastSentence(causes, f)
+	return fmt.Sprintf("None of your %d %s accounts can serve this request: %s.", total, x.provider, strings.Join(parts, ", "))
 }
 
 func (x *exchange) forecastSentence(causes map[providerv1.Cause]int, f placement.Forecast) string {

@@ -17,10 +17,11 @@ import (
 
 // Bounds of connections to upstreams. There is no bound on how long an answer takes: that is the client's to decide.
 const (
-	dialTime          = 10 * time.Second
-	handshakeTime     = 10 * time.Second
-	idleUpstreamTime  = 90 * time.Second
-	maxResponseHeader = 128 << 10
+	dialTime         = 10 * time.Second
+	handshakeTime    = 10 * time.Second
+	idleUpstreamTime = 90 * time.Second
+	// Informational answers count as well.
+	maxResponseHeader = 48 << 10
 	maxBases          = 64
 )
 
