@@ -83,7 +83,6 @@ func (a *account) apply(c AccountConfig, now time.Time) (cleared bool) {
 	a.Enabled = c.Enabled && !a.switchedOff
 	if c.Windows != nil {
 		a.Declare(c.Windows)
-		a.writing.dirty = true
 	}
 	a.Settle(now)
 	return cleared

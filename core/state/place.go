@@ -146,7 +146,7 @@ func (s *Store) reserve(t *thread, req placement.Request, d placement.Decision) 
 		cautious: d.How == placement.HowCautious, sibling: d.How == placement.HowSibling,
 	}
 	if t != nil {
-		q.binds = req.Binds && !s.detours(t, req)
+		q.binds = req.Binds && !s.detours(t, req, d)
 		if t.binding != nil {
 			q.seen = t.binding.boundSequence()
 			q.cause = s.leaving(t, req)
@@ -202,12 +202,12 @@ func (s *Store) placing(q *attempt, req placement.Request) {
 
 // detours reports whether a request of a bound session goes elsewhere for this once: nothing but a pause or trouble on
 // the way keeps it from its account, and that moves no binding.
-func (s *Store) detours(t *thread, req placement.Request) bool {
-	if req.Detour {
-		return true
-	}
-	if t.binding == nil {
+func (s *Store) detours(t *thread, req placement.Request, d placement.Decision) bool {
+	if d.Bound {
 		return false
+	}
+	if req.Detour || t.binding == nil {
+		return req.Detour
 	}
 	a := s.accounts[t.binding.account()]
 	return a != nil && a.Serves(req.Model) && !a.Blocked(req.Model, false, req.At)

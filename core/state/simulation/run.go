@@ -1,6 +1,3 @@
-// Package simulation drives the daemon's own placement and state from a trace: JSON lines with every event and its time.
-// There is no other clock, so a trace gives the same decisions every time and everywhere. The trace format is described
-// in README.md beside this file's package.
 package simulation
 
 import (
