@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"runtime"
+
+	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/events"
+	"github.com/noria-dev/noria/core/placement"
+)
+
+// daemon is the agent as the control API serves it.
+type daemon struct{ *Agent }
+
+// Version says what runs.
+func (d *daemon) Version() api.VersionInfo {
+	return api.VersionInfo{
+		Version: d.options.Version, API: api.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+	}
+}
+
+// Status is the daemon at a glance.
+func (d *daemon) Status(ctx context.Context) (api.Status, error) {
+	accounts, err := d.Accounts(ctx)
+	if err != nil {
+		return api.Status{}, err
+	}
+	stats := d.store.Stats()
+	status := api.Status{
+		Version: d.options.Version, State: api.StateStarting, PID: os.Getpid(), StartedAt: d.started,
+		Config: d.options.ConfigPath, Generation: d.generation.Load(), Listen: d.addresses(),
+		Journal: d.journalState(), Sessions: stats.LiveSessions, Streams: stats.InFlight,
+		Accounts: accounts, At: d.clock.Now(),
+	}
+	if d.draining.Load() {
+		status.State = api.StateDraining
+	} else if ready, _ := d.ready(); ready {
+		status.State = api.StateReady
+	}
+	adapterStates := map[string]string{}
+	for _, info := range d.host.List() {
+		adapterStates[info.Provider] = string(info.State)
+	}
+	for _, name := range d.providers() {
+		provider := api.ProviderStatus{Name: name, Adapter: adapterStates[name]}
+		for _, account := range accounts {
+			if account.Provider == name && account.Usable {
+				provider.Usable++
+			}
+		}
+		if provider.Usable == 0 {
+			forecast := d.forecast(name, "")
+			provider.Forecast = &forecast
+		}
+		status.Providers = append(status.Providers, provider)
+	}
+	return status, nil
+}
+
+func (d *daemon) journalState() string {
+	switch {
+	case d.options.Dev:
+		return "none"
+	case d.store.Degraded() != nil:
+		return "degraded"
+	}
+	return "ok"
+}
+
+// Forecast for a new session of that provider and model.
+func (d *daemon) Forecast(_ context.Context, provider, model string) (placement.Forecast, error) {
+	if err := d.knownProvider(provider); err != nil {
+		return placement.Forecast{}, err
+	}
+	return d.forecast(provider, model), nil
+}
+
+// forecast is zero when somebody can serve now.
+func (d *daemon) forecast(provider, model string) placement.Forecast {
+	return d.store.ExplainNew(provider, model, d.clock.Now()).Now.Forecast
+}
+
+func (d *daemon) knownProvider(provider string) error {
+	if _, ok := d.setup.Load().Config.Provider(provider); !ok {
+		err := api.Errorf(api.CodeNotFound, "no provider %q is configured", provider)
+		err.Remedy = "see noria accounts list"
+		return err
+	}
+	return nil
+}
+
+// Events after that sequence, oldest first.
+func (d *daemon) Events(_ context.Context, after uint64, limit int) ([]api.Event, error) {
+	return d.recorder.list.Recent(limit, func(e events.Event) bool { return e.Sequence > after }), nil
+}
+
+// WatchEvents sends events as they come until ctx ends or send fails.
+func (d *daemon) WatchEvents(ctx context.Context, after uint64, send func(api.Event) error) error {
+	follower := d.recorder.list.Follow(after)
+	for {
+		event, _, err := follower.Next(ctx)
+		if err != nil {
+			return nil //nolint:nilerr // the end of ctx is the ordinary end of a watch
+		}
+		if err := send(event); err != nil {
+			return err
+		}
+	}
+}
+
+// Reload reads the configuration again.
+func (d *daemon) Reload(ctx context.Context) (api.ReloadResult, error) { return d.reload(ctx) }

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/plugin"
+	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
+)
+
+// Plugins lists the adapter processes by name.
+func (d *daemon) Plugins(context.Context) ([]api.Plugin, error) {
+	infos := d.host.List()
+	plugins := make([]api.Plugin, 0, len(infos))
+	for _, info := range infos {
+		plugins = append(plugins, pluginOf(info))
+	}
+	return plugins, nil
+}
+
+// Plugin is one adapter process with what it offers.
+func (d *daemon) Plugin(ctx context.Context, name string) (api.PluginDetail, error) {
+	info, spec, err := d.pluginNamed(name)
+	if err != nil {
+		return api.PluginDetail{}, err
+	}
+	detail := api.PluginDetail{
+		Plugin: pluginOf(info), Services: info.Services, Environment: info.Environment,
+		LastStderr: info.Stderr, DroppedLogLines: info.DroppedLines,
+	}
+	for _, account := range spec.Config.GetAccounts() {
+		detail.AccountNames = append(detail.AccountNames, account.GetName())
+	}
+	// The schema is shown when the executable can be asked; why it cannot stands in Reason already.
+	if description, err := d.host.Describe(ctx, spec); err == nil {
+		detail.ConfigSchema = attributesOf(description.GetConfigSchema())
+		detail.AccountSchema = attributesOf(description.GetAccountSchema())
+	}
+	return detail, nil
+}
+
+// RestartPlugin starts a new process, also of a plugin that failed for good.
+func (d *daemon) RestartPlugin(ctx context.Context, name string) (api.Plugin, error) {
+	if _, _, err := d.pluginNamed(name); err != nil {
+		return api.Plugin{}, err
+	}
+	if err := d.host.Restart(ctx, name); err != nil {
+		var failure *plugin.Failure
+		if !errors.As(err, &failure) {
+			return api.Plugin{}, err
+		}
+		return api.Plugin{}, &api.Error{
+			Code: api.CodeUnavailable, Message: "plugin " + name + " did not start: " + failure.Error(), Remedy: "see noria plugins info " + name,
+		}
+	}
+	info, _, err := d.pluginNamed(name)
+	return pluginOf(info), err
+}
+
+func (d *daemon) pluginNamed(name string) (plugin.Info, plugin.Spec, error) {
+	for _, info := range d.host.List() {
+		if info.Name != name {
+			continue
+		}
+		for _, spec := range d.setup.Load().Specs {
+			if spec.Name == name {
+				return info, spec, nil
+			}
+		}
+	}
+	err := api.Errorf(api.CodeNotFound, "no plugin %q runs", name)
+	err.Remedy = "see noria plugins list"
+	return plugin.Info{}, plugin.Spec{}, err
+}
+
+func pluginOf(info plugin.Info) api.Plugin {
+	p := api.Plugin{
+		Name: info.Name, Provider: info.Provider, Version: info.Version, SDK: info.SDK, Status: string(info.State),
+		PID: info.PID, StartedAt: info.StartedAt, Restarts: info.Restarts, Accounts: info.Accounts,
+		SHA256: info.SHA256, Digest: string(info.Digest), Source: info.Source, Path: info.Path,
+		RetryAt: info.RetryAt, Dev: info.Dev,
+	}
+	if info.Failure != nil {
+		p.Reason, p.Detail = string(info.Failure.Reason), info.Failure.Error()
+	}
+	return p
+}
+
+func attributesOf(schema *pluginv1.Schema) []api.Attribute {
+	attributes := make([]api.Attribute, 0, len(schema.GetAttributes()))
+	for _, a := range schema.GetAttributes() {
+		attributes = append(attributes, api.Attribute{
+			Name: a.GetName(), Type: strings.ToLower(strings.TrimPrefix(a.GetType().String(), "ATTRIBUTE_TYPE_")),
+			Required: a.GetRequired(), Sensitive: a.GetSensitive(), Default: a.GetDefaultJson(), Doc: a.GetDoc(),
+		})
+	}
+	return attributes
+}

@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"sync"
+	"time"
+
+	"github.com/noria-dev/noria/core/events"
+	"github.com/noria-dev/noria/core/plugin"
+	"github.com/noria-dev/noria/core/quota"
+	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+)
+
+// hooks take what adapters report into state.
+func (a *Agent) hooks() plugin.Hooks {
+	return plugin.Hooks{
+		OnWindows: func(report plugin.WindowReport) {
+			if err := a.store.Observe(report.Account, report.Readings, report.SentAt, a.clock.Now()); err != nil {
+				a.log.Warn("windows were not taken", "account", report.Account, "error", err)
+			}
+		},
+		OnAuthState: func(account quota.AccountID, login providerv1.AuthState, _ time.Time) {
+			a.probes.setLogin(account, loginWord(login))
+		},
+		OnProbe: func(report plugin.ProbeReport) { a.probes.setFailure(report.Account, report.Err) },
+		OnGeneration: func(account quota.AccountID, _, after string) {
+			if _, err := a.store.ClearAuth(account, after, a.clock.Now()); err != nil {
+				a.log.Warn("a new login was not noted", "account", account, "error", err)
+			}
+		},
+		OnProfile: a.takeProfile,
+		OnState:   a.adapterChanged,
+	}
+}
+
+// takeProfile makes a newly ready adapter's profile the one that requests are read by, and its windows the declared ones.
+func (a *Agent) takeProfile(provider string, profile *providerv1.Profile) error {
+	if err := a.adapters.SetProfile(provider, profile); err != nil {
+		return err
+	}
+	a.adapters.setWindows(provider, profile)
+	if setup := a.setup.Load(); setup != nil {
+		return a.applyAccounts(setup)
+	}
+	return nil
+}
+
+func (a *Agent) adapterChanged(info plugin.Info) {
+	event := events.Event{
+		At: a.clock.Now(), Component: events.ComponentPlugin, Operation: events.OperationAdapter,
+		State: events.State(info.State), Provider: info.Provider,
+	}
+	if info.Failure != nil {
+		event.Reason = events.Reason(info.Failure.Reason)
+	}
+	a.recorder.add(event)
+}
+
+// Words for the login of an account.
+const (
+	loginSignedIn  = "signed_in"
+	loginSignedOut = "signed_out"
+	loginExpired   = "expired"
+	loginUnknown   = "unknown"
+)
+
+func loginWord(login providerv1.AuthState) string {
+	switch login {
+	case providerv1.AuthState_AUTH_STATE_SIGNED_IN:
+		return loginSignedIn
+	case providerv1.AuthState_AUTH_STATE_SIGNED_OUT:
+		return loginSignedOut
+	case providerv1.AuthState_AUTH_STATE_EXPIRED:
+		return loginExpired
+	}
+	return loginUnknown
+}
+
+// probes hold what the last reads of each account's official source said, for people. They are safe for concurrent use.
+type probes struct {
+	mu   sync.Mutex // guards last
+	last map[quota.AccountID]probe
+}
+
+// probe is what is known from reading an account's official source.
+type probe struct {
+	login string
+	// failure of the last read; empty when it was answered.
+	failure string
+}
+
+func newProbes() *probes { return &probes{last: map[quota.AccountID]probe{}} }
+
+func (p *probes) of(account quota.AccountID) probe {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.last[account]
+	if known.login == "" {
+		known.login = loginUnknown
+	}
+	return known
+}
+
+func (p *probes) setLogin(account quota.AccountID, login string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.last[account]
+	known.login = login
+	p.last[account] = known
+}
+
+func (p *probes) setFailure(account quota.AccountID, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.last[account]
+	known.failure = ""
+	if err != nil {
+		known.failure = err.Error()
+	}
+	p.last[account] = known
+}

@@ -1,0 +1,20 @@
+package agent
+
+import (
+	"io"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/noria-dev/noria/core/config"
+	"github.com/noria-dev/noria/core/events"
+)
+
+// newLogger returns the daemon's log. Redaction is the second net behind logging no free text from outside.
+func newLogger(cfg config.Log, out io.Writer, redactor *events.Redactor) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{
+		Name:       "noria",
+		Level:      hclog.LevelFromString(cfg.Level),
+		Output:     redactor.Writer(out),
+		JSONFormat: cfg.Format == config.LogJSON,
+	})
+}

@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/config"
+	"github.com/noria-dev/noria/core/events"
+)
+
+const (
+	// tickTime is how often state looks at its clocks; what it decides is compared with the wall clock, so a machine that
+	// slept loses nothing.
+	tickTime       = time.Second
+	httpHeaderTime = 5 * time.Second
+	httpCloseTime  = time.Second
+)
+
+// serveControl serves the control API until ctx ends.
+func (a *Agent) serveControl(ctx context.Context) error {
+	server := api.NewServer(&daemon{a}, a.recorder.metrics.Handler(), a.log.Named("api"))
+	stop := context.AfterFunc(ctx, func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpCloseTime)
+		defer cancel()
+		_ = server.Close(closing)
+	})
+	defer stop()
+	return server.Serve(a.control)
+}
+
+// serveMetrics serves the metrics on their own listener when one is configured.
+func (a *Agent) serveMetrics(ctx context.Context, cfg config.Metrics) error {
+	if cfg.Address == "" {
+		return nil
+	}
+	l, err := listenOne(ctx, cfg.Address)
+	if err != nil {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", a.recorder.metrics.Handler())
+	return serveUntil(ctx, l, mux)
+}
+
+// serveUntil serves l until ctx ends and closes it.
+func serveUntil(ctx context.Context, l net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: httpHeaderTime,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// tick lets state see the time pass until ctx ends.
+func (a *Agent) tick(ctx context.Context) {
+	ticker := time.NewTicker(tickTime)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := a.store.Tick(a.clock.Now()); err != nil {
+				a.log.Error("state cannot take note of the time", "error", err)
+			}
+		}
+	}
+}
+
+// reloadOnSignal reloads at every signal until ctx ends.
+func (a *Agent) reloadOnSignal(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.options.Reload:
+			result, err := a.reload(ctx)
+			switch {
+			case err != nil:
+				a.log.Error("reload failed; the last good configuration stays", "error", err)
+			case !result.Applied:
+				a.log.Error("reload refused; the last good configuration stays", "error", result.Diagnostics.Err())
+			}
+		}
+	}
+}
+
+// startAdapters starts the adapters while requests are accepted already: what needs no new lease is served meanwhile.
+func (a *Agent) startAdapters(ctx context.Context) {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	for _, result := range a.host.Apply(ctx, a.setup.Load().Specs) {
+		if result.Err != nil {
+			a.log.Error("adapter is not ready", "plugin", result.Name, "error", result.Err)
+		}
+	}
+	a.recorder.add(events.Event{At: a.clock.Now(), Component: events.ComponentAgent, Operation: events.OperationReady})
+}
+
+// demonstrate tells what to try and lets sessions arrive by themselves until ctx ends.
+func (a *Agent) demonstrate(ctx context.Context) error {
+	key, err := a.keys.Client()
+	if err != nil {
+		return err
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		executable = "noria"
+	}
+	greetDev(a.options.Stdout, executable, a.options.ConfigPath, a.baseURL())
+	devTraffic(ctx, a.baseURL(), key, a.log.Named("dev"))
+	return nil
+}

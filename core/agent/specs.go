@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/noria-dev/noria/core/config"
+	"github.com/noria-dev/noria/core/plugin"
+	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
+)
+
+// Setup is a configuration that was read and decoded, with the adapters that it asks for.
+type Setup struct {
+	Config *config.Config
+	Specs  []plugin.Spec
+	File   *config.File
+}
+
+// Configure reads a configuration and asks the executables of its plugins for the schemas that the rest of it is decoded
+// by. It starts no adapter and needs no daemon. A diagnostic that is an error comes as config.Diagnostics in err; warnings
+// come beside a Setup.
+func Configure(ctx context.Context, path string, catalogOf func(*config.Host) (*plugin.Catalog, error)) (*Setup, config.Diagnostics, error) {
+	file, diags := config.Parse(path)
+	if diags.HasErrors() {
+		return nil, nil, diags
+	}
+	catalog, err := catalogOf(&file.Host)
+	if err != nil {
+		return nil, nil, err
+	}
+	bundled, err := catalog.Bundled()
+	if err != nil {
+		return nil, nil, fmt.Errorf("list bundled adapters: %w", err)
+	}
+	specs := make([]plugin.Spec, 0, len(file.Providers))
+	schemas := map[string]*pluginv1.DescribeResponse{}
+	for _, provider := range file.Providers {
+		spec, ok := specOf(&file.Host, provider, bundled)
+		if !ok {
+			// Decode says at the right line that there is no such plugin.
+			continue
+		}
+		description, err := catalog.Describe(ctx, spec)
+		if err != nil {
+			diags = append(diags, file.At(provider.Name, "", "", config.Diagnostic{
+				Severity: config.SeverityError,
+				Summary:  fmt.Sprintf("Plugin %q cannot be used", spec.Name),
+				Detail:   err.Error(),
+			}))
+			continue
+		}
+		schemas[provider.Name] = description
+		specs = append(specs, spec)
+	}
+	cfg, decoded := file.Decode(schemas)
+	diags = append(diags, decoded...)
+	if diags.HasErrors() {
+		return nil, nil, diags
+	}
+	for i, spec := range specs {
+		provider, ok := cfg.Provider(spec.Provider)
+		if !ok {
+			return nil, nil, fmt.Errorf("configure provider %s: it is not in the decoded configuration", spec.Provider)
+		}
+		specs[i].Config = provider.Config
+	}
+	return &Setup{Config: cfg, Specs: specs, File: file}, diags, nil
+}
+
+// specOf finds the executable of a provider's plugin: one that the configuration names, else a bundled one.
+func specOf(host *config.Host, provider config.ProviderName, bundled []plugin.Spec) (plugin.Spec, bool) {
+	for _, p := range host.Plugins {
+		if p.Name != provider.Plugin || p.Path == "" {
+			continue
+		}
+		path := p.Path
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(host.PluginDir, path)
+		}
+		return plugin.Spec{
+			Name: p.Name, Provider: provider.Name, Path: path, SHA256: p.SHA256, Dev: p.Dev, Environment: p.Environment,
+		}, true
+	}
+	for _, spec := range bundled {
+		if spec.Name != provider.Plugin {
+			continue
+		}
+		spec.Provider = provider.Name
+		for _, p := range host.Plugins {
+			if p.Name == spec.Name {
+				spec.Environment = p.Environment
+			}
+		}
+		return spec, true
+	}
+	return plugin.Spec{}, false
+}
