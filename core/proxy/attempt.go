@@ -20,9 +20,10 @@ type attempt struct {
 	account quota.AccountID
 	detour  bool
 	lease   wire.Lease
-	// renewed: the lease was, once. repeated: the request was sent again after network trouble, once.
-	renewed, repeated bool
-	accepted, ended   bool
+	// renewed: the lease was. repeated: the request was sent again because an idle connection was stale. emptied: because
+	// the stream was empty. Each happens once.
+	renewed, repeated, emptied bool
+	accepted, ended            bool
 	// sentAt is when the request was sent last.
 	sentAt time.Time
 	// failure that is held with step throttled.

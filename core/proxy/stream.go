@@ -285,8 +285,8 @@ func (s *stream) over(err error) step {
 		s.discard()
 		return s.left()
 	case s.committed:
-	case clean && len(s.held) == 0 && !s.repeated && s.body.replayable():
-		s.repeated = true
+	case clean && len(s.held) == 0 && !s.emptied && s.body.replayable():
+		s.emptied = true
 		s.resp.Body.Close()
 		s.recordAttempt(s.resp.StatusCode, "network", "empty_stream")
 		return again
