@@ -370,3 +370,24 @@ func (m *mutation) Sync() error {
 type unsynced struct{ File }
 
 func (unsynced) Sync() error { return nil }
+
+// diskWith is a disk that holds the files.
+func diskWith(files map[string][]byte) *disk {
+	d := newDisk(1)
+	for name, data := range files {
+		file := &inode{data: slices.Clone(data), kept: slices.Clone(data)}
+		d.names[name], d.kept[name] = file, file
+	}
+	return d
+}
+
+// files is what a reader sees.
+func (d *disk) files() map[string][]byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	files := map[string][]byte{}
+	for name, file := range d.names {
+		files[name] = slices.Clone(file.data)
+	}
+	return files
+}

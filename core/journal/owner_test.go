@@ -166,3 +166,21 @@ func mustBeDurable(t *testing.T, j *Journal, sequence uint64) {
 }
 
 func keyOf(i int) string { return fmt.Sprintf("session-%d", i) }
+
+// refusal is an owner that refuses the first snapshots it is given.
+type refusal struct {
+	*owner
+	left int
+	err  error
+}
+
+func (r *refusal) restore(sequence uint64, body io.Reader) error {
+	if r.left > 0 {
+		r.left--
+		if r.err != nil {
+			return r.err
+		}
+		return errors.New("binding to two accounts")
+	}
+	return r.owner.restore(sequence, body)
+}

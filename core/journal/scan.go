@@ -130,24 +130,18 @@ func readJournal(dir FS, generation uint64, logID string, limit int64) (contents
 	if len(text) == 0 {
 		return c, nil
 	}
-	first, _, whole := bytes.Cut(text, []byte{'\n'})
+	first, rest, whole := bytes.Cut(text, []byte{'\n'})
 	b, good := parseBegin(first)
-	switch {
-	case good && (b.Generation != generation || !isLogID(b.Log) || logID != "" && b.Log != logID):
-		return c, errForeign
-	case good:
-		logID = b.Log
-	case whole:
-		c.bad = append(c.bad, stretch{0, first})
-	}
-	rest := text
+	good = good && b.Generation == generation && isLogID(b.Log) && (logID == "" || b.Log == logID)
 	offset := 0
-	if whole {
+	switch {
+	case good:
+		offset, logID = len(first)+1, b.Log
+	case whole:
 		offset = len(first) + 1
-		rest = text[offset:]
-	}
-	if good && !whole { // the file ends before the newline of its first line
-		return c, nil
+		c.bad = append(c.bad, stretch{0, first})
+	default: // nothing but the end of a write that did not happen
+		rest = text
 	}
 	c.readLines(rest, offset, lineCheck(logID, generation))
 	if !good && len(c.entries) == 0 && (whole || len(text) > MaxLineBytes) {

@@ -5,4 +5,5 @@ package journal
 const (
 	crashPoints    = 30_000
 	mutationPoints = 30_000
+	flipStep       = 1
 )

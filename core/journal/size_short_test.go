@@ -6,4 +6,5 @@ package journal
 const (
 	crashPoints    = 1_500
 	mutationPoints = 3_000
+	flipStep       = 5 // every bit of a byte in turn
 )

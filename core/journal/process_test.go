@@ -1,0 +1,96 @@
+package journal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+)
+
+const (
+	partVariable = "JOURNAL_TEST_PART"
+	dirVariable  = "JOURNAL_TEST_DIR"
+)
+
+// playPart is what a process does that a test started: it prints what happens to it, a line each.
+func playPart(part string) int {
+	dir := os.Getenv(dirVariable)
+	switch part {
+	case "hold":
+		return hold(dir)
+	case "write":
+		return writeForever(dir)
+	}
+	fmt.Println("unknown part")
+	return 2
+}
+
+// hold tries to become the one that writes, says how that went, and stays until its input ends.
+func hold(dir string) int {
+	j, err := Open(Options{Dir: dir})
+	var locked *LockedError
+	switch {
+	case errors.As(err, &locked):
+		fmt.Println("refused", locked.PID)
+		return 0
+	case err != nil:
+		fmt.Println("failed", err)
+		return 1
+	}
+	defer j.Close()
+	fmt.Println("holds", os.Getpid())
+	_, _ = bufio.NewReader(os.Stdin).ReadByte()
+	return 0
+}
+
+// writeForever appends entries and prints each sequence and value once it is durable. It says when it is degraded, and when not any
+// more.
+func writeForever(dir string) int {
+	j, err := Open(Options{Dir: dir, Limits: Limits{RotateEntries: 40}})
+	if err != nil {
+		fmt.Println("failed", err)
+		return 1
+	}
+	o := &owner{}
+	if err := j.Recover(o.restore, o.apply); err != nil {
+		fmt.Println("failed", err)
+		return 1
+	}
+	go o.serve(context.Background(), j)
+	fmt.Println("ready", j.Recovered().Sequence)
+	for i := 0; ; i++ {
+		value := strconv.Itoa(os.Getpid()) + "." + strconv.Itoa(i)
+		sequence, err := o.write(j, fact{keyOf(i % 50), value})
+		if err != nil {
+			fmt.Println("failed", err)
+			return 1
+		}
+		err = j.Durable(context.Background(), sequence)
+		var degraded *DegradedError
+		switch {
+		case err == nil:
+			fmt.Println("durable", sequence, keyOf(i%50), value)
+		case errors.As(err, &degraded):
+			fmt.Println("degraded", sequence)
+		default:
+			fmt.Println("failed", err)
+			return 1
+		}
+	}
+}
+
+// process is a copy of this test that plays a part.
+func process(t *testing.T, part, dir string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), partVariable+"="+part, dirVariable+"="+dir)
+	return cmd
+}
