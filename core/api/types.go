@@ -1,12 +1,14 @@
 package api
 
 import (
+	"strings"
 	"time"
 
 	"github.com/noria-dev/noria/core/config"
 	"github.com/noria-dev/noria/core/events"
 	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
+	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
 )
 
 // Version of the control API; it is the first element of every path.
@@ -224,6 +226,18 @@ type Attribute struct {
 	Sensitive bool   `json:"sensitive,omitempty"`
 	Default   string `json:"default,omitempty"`
 	Doc       string `json:"doc,omitempty"`
+}
+
+// AttributesOf lists what a plugin's schema says.
+func AttributesOf(schema *pluginv1.Schema) []Attribute {
+	attributes := make([]Attribute, 0, len(schema.GetAttributes()))
+	for _, a := range schema.GetAttributes() {
+		attributes = append(attributes, Attribute{
+			Name: a.GetName(), Type: strings.ToLower(strings.TrimPrefix(a.GetType().String(), "ATTRIBUTE_TYPE_")),
+			Required: a.GetRequired(), Sensitive: a.GetSensitive(), Default: a.GetDefaultJson(), Doc: a.GetDoc(),
+		})
+	}
+	return attributes
 }
 
 // Event is one thing that happened.

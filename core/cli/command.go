@@ -158,6 +158,19 @@ func (c *command) parse(arguments []string) (args []string, err error) {
 	return args, nil
 }
 
+// groupCommand stands for commands that have its name in front, and does nothing by itself.
+func (p *Program) groupCommand(name, synopsis string, members ...string) *command {
+	c := p.newCommand(name, "", synopsis)
+	c.about = synopsis + "."
+	for _, member := range members {
+		c.examples = append(c.examples, "noria "+member)
+	}
+	c.run = func(context.Context, []string, []string) error {
+		return usagef("%s wants one of its commands: %s", name, strings.Join(members, ", "))
+	}
+	return c
+}
+
 // client of the daemon with this configuration. The configuration may have errors: a daemon that runs can still be asked.
 func (c *command) client() *api.Client {
 	file, _ := config.Parse(c.configPath)

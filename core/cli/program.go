@@ -44,7 +44,7 @@ func (p *Program) commands() map[string]*command {
 			p.serveCommand(), p.runCommand(), p.statusCommand(), p.eventsCommand(), p.explainCommand(),
 			p.reloadCommand(), p.versionCommand(),
 		},
-		p.accountsCommands(), p.sessionsCommands(), p.tokenCommands(),
+		p.accountsCommands(), p.sessionsCommands(), p.pluginsCommands(), p.configCommands(), p.tokenCommands(),
 	) {
 		all[c.name] = c
 	}

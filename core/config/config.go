@@ -133,6 +133,9 @@ type Provider struct {
 	// Plugin configuration by the plugin's schema. It holds credentials that the host resolved: never log it. nil when
 	// the plugin could not be described.
 	Config *pluginv1.Config
+
+	// Attributes that are never shown.
+	sensitive, accountSensitive []string
 }
 
 // Overage says what becomes of an account whose allowance is used up while its provider goes on for extra money.

@@ -263,26 +263,22 @@ func TestPluginDiagnosticsAreAtTheirLines(t *testing.T) {
   }
 }`))
 	for _, c := range []struct {
-		rule    string
-		said    *pluginv1.Diagnostic
-		line    int
-		context string
+		rule               string
+		account, attribute string
+		line               int
+		context            string
 	}{
-		{"an attribute of an account", &pluginv1.Diagnostic{Account: "work", Attribute: "home"}, 4, `provider "claude", account "work"`},
-		{"an attribute of the provider", &pluginv1.Diagnostic{Attribute: "retries"}, 2, `provider "claude"`},
-		{"an account", &pluginv1.Diagnostic{Account: "work"}, 3, `provider "claude"`},
-		{"the provider", &pluginv1.Diagnostic{}, 1, ""},
-		{"an attribute that is not set", &pluginv1.Diagnostic{Account: "work", Attribute: "token"}, 3, `provider "claude"`},
-		{"an account that there is not", &pluginv1.Diagnostic{Account: "none", Attribute: "home"}, 1, ""},
+		{"an attribute of an account", "work", "home", 4, `provider "claude", account "work"`},
+		{"an attribute of the provider", "", "retries", 2, `provider "claude"`},
+		{"an account", "work", "", 3, `provider "claude"`},
+		{"the provider", "", "", 1, ""},
+		{"an attribute that is not set", "work", "token", 3, `provider "claude"`},
+		{"an account that there is not", "none", "home", 1, ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			c.said.Summary = "Broken\x1b[2J"
-			found := file.FromPlugin("claude", []*pluginv1.Diagnostic{c.said})
-			if len(found) != 1 || found[0].Range == nil || found[0].Range.StartLine != c.line || found[0].Snippet.Context != c.context {
+			found := file.At("claude", c.account, c.attribute, config.Diagnostic{Summary: "Broken"})
+			if found.Summary != "Broken" || found.Range == nil || found.Range.StartLine != c.line || found.Snippet.Context != c.context {
 				t.Errorf("got %+v", found)
-			}
-			if got, want := found[0].Summary, `Broken\x1b[2J`; got != want {
-				t.Errorf("summary %q, want %q", got, want)
 			}
 		})
 	}
@@ -333,6 +329,27 @@ provider "acme" { endpoint = "http://127.0.0.1:9000" }
 	if changes := config.Diff(before, before); changes != nil {
 		t.Errorf("the same configuration differs: %v", changes)
 	}
+}
+
+func TestEffectiveConfigurationShowsAllButSecrets(t *testing.T) {
+	inPrivateHome(t)
+	t.Setenv("NORIA_TEST_CREDENTIAL", "made-up-credential")
+	path := write(t, `
+provider "claude" {
+  retries = 3
+  labels  = { x = "y" }
+  account "work" {
+    token  = "made-up-token"
+    models = ["opus*"]
+    credential { env = "NORIA_TEST_CREDENTIAL" }
+  }
+}
+plugin "acme" { dev = true }`)
+	text := string(mustLoad(t, path).Effective())
+	if strings.Contains(text, "made-up") {
+		t.Errorf("a secret is shown:\n%s", text)
+	}
+	golden(t, "testdata/effective.golden", []byte(text))
 }
 
 func TestFormatIsStableAndKeepsComments(t *testing.T) {

@@ -62,6 +62,8 @@ func (f *File) decodeProvider(block *providerBlock, description *pluginv1.Descri
 		f.fail(&block.Header, "Unusable plugin", "The schema of plugin %q for account blocks cannot be used: %v.", block.Plugin, err)
 		return provider
 	}
+	provider.sensitive = sensitiveNames(description.GetConfigSchema())
+	provider.accountSensitive = sensitiveNames(description.GetAccountSchema())
 	provider.Config = &pluginv1.Config{ProviderJson: f.bySchema(block.Remain, ofProvider)}
 	for _, a := range block.Accounts {
 		provider.Config.Accounts = append(provider.Config.Accounts, &pluginv1.Account{
@@ -72,22 +74,16 @@ func (f *File) decodeProvider(block *providerBlock, description *pluginv1.Descri
 	return provider
 }
 
-// FromPlugin places what a plugin said about a provider's configuration at the lines that it is about.
-func (f *File) FromPlugin(provider string, found []*pluginv1.Diagnostic) Diagnostics {
-	const most = 50
-	var all Diagnostics
-	for _, d := range found[:min(len(found), most)] {
-		severity := SeverityError
-		if d.GetSeverity() == pluginv1.Severity_SEVERITY_WARNING {
-			severity = SeverityWarning
+// AccountsEnabled counts the accounts of a provider that are enabled in the file.
+func (f *File) AccountsEnabled(provider string) (n int) {
+	if block := f.provider(provider); block != nil {
+		for _, a := range block.Accounts {
+			if a.enabled() {
+				n++
+			}
 		}
-		all = append(all, f.At(provider, d.GetAccount(), d.GetAttribute(), Diagnostic{
-			Severity: severity,
-			Summary:  printable.Bounded(d.GetSummary(), 200),
-			Detail:   printable.Bounded(d.GetDetail(), 1000),
-		}))
 	}
-	return all
+	return n
 }
 
 // At places a diagnostic at an attribute of an account (or of the provider's own block, when account is empty); without an
