@@ -6,20 +6,18 @@ state {
   dir = "state"
 }
 
+# An hour of these accounts passes in a minute.
 provider "simulated" {
-  speed = 120
-
-  # The week is nearly over: what is left would expire, so new sessions come here first, and it soon runs out.
-  account "ada" {
-    five_hour_used = 70
+  # Nearly used up, with a reset soon: the first session comes here, and a while later it has to move.
+  account "amber" {
+    five_hour_used = 78
     five_hour_left = "90s"
-    weekly_used    = 40
+    weekly_used    = 1
   }
-  account "ben" {
-    five_hour_used = 20
-    five_hour_left = "120s"
-    weekly_used    = 30
+  account "birch" {
+    weekly_used = 20
   }
-  # Never used: its windows wait for the first request.
-  account "cyn" {}
+  account "cedar" {
+    weekly_used = 20
+  }
 }
