@@ -39,6 +39,8 @@ func (*Adapter) Describe() sdk.Descriptor {
 	return sdk.Descriptor{
 		Name: provider, Version: version, Provider: provider,
 		Config: providerConfig{}, Account: accountConfig{}, Profile: profile(),
+		// The official client needs them where the way out is a proxy.
+		Environment: []string{"HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"},
 	}
 }
 

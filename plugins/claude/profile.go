@@ -24,7 +24,7 @@ func profile() sdk.Profile {
 		Stream:    stream(),
 		Headers:   sdk.HeaderPolicy{Credentials: []string{"authorization", "x-api-key", "cookie"}},
 		Fallbacks: fallbacks(),
-		// The headers of an answer do not count that answer yet.
+		// No figure is published: work of the last seconds may not be counted yet.
 		UsageLag: 5 * time.Second,
 		Windows:  declaredWindows(),
 	}

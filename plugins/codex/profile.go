@@ -20,7 +20,7 @@ func profile() sdk.Profile {
 		Stream:    stream(),
 		Headers:   headerPolicy(),
 		Fallbacks: fallbacks(),
-		// The headers of an answer do not count that answer yet.
+		// No figure is published: work of the last seconds may not be counted yet.
 		UsageLag: 5 * time.Second,
 	}
 }
