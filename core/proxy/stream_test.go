@@ -1,0 +1,587 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/noria-dev/noria/core/internal/upstream"
+	"github.com/noria-dev/noria/core/quota"
+	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+)
+
+// Events of the streams below.
+const (
+	claudeStart = "event: message_start\ndata: {\"type\":\"message_start\"}\n\n"
+	claudePing  = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+	claudeDelta = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"x\"}}\n\n"
+	claudeStop  = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+	claudeQuota = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\"}}\n\n"
+	claudeBusy  = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"
+	comment     = ": hold the line\n\n"
+)
+
+// openStream makes a call whose answer the test reads itself.
+func (r *rig) openStream(c call) (*http.Response, *bufio.Reader) {
+	r.t.Helper()
+	resp, err := r.client.Do(r.request(c))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { resp.Body.Close() })
+	return resp, bufio.NewReader(resp.Body)
+}
+
+// paced serves one stream whose parts are written when the test says so.
+type paced struct{ parts chan string }
+
+func newPaced(r *rig) *paced {
+	p := &paced{parts: make(chan string)}
+	newRawUpstream(r, func(conn net.Conn, _ int) {
+		_, _ = conn.Write([]byte(sseHead))
+		for part := range p.parts {
+			writeChunks(conn, []byte(part), 1<<15, false)
+		}
+		_, _ = conn.Write([]byte("0\r\n\r\n"))
+	})
+	return p
+}
+
+func TestNothingIsSentBeforeTheFirstEventThatCannotBeTakenBack(t *testing.T) {
+	r := newRig(t)
+	p := newPaced(r)
+	var headed atomic.Bool
+	answered := make(chan *http.Response)
+	go func() {
+		resp, err := r.client.Do(r.request(turn("s1")))
+		if err != nil {
+			close(answered)
+			return
+		}
+		headed.Store(true)
+		answered <- resp
+	}()
+	for _, part := range []string{claudeStart, comment, claudePing, claudeDelta[:40]} {
+		p.parts <- part
+	}
+	if headed.Load() {
+		t.Error("the client had an answer while only preamble had come")
+	}
+	if got := r.state.bound("claude/s1", testModel); got != "" {
+		t.Errorf("bound to %q before anything was accepted", got)
+	}
+	p.parts <- claudeDelta[40:]
+	resp := <-answered
+	if resp == nil {
+		t.Fatal("no answer")
+	}
+	defer resp.Body.Close()
+	if got := r.state.bound("claude/s1", testModel); got != "a" {
+		t.Errorf("bound to %q when the client had its header, want a", got)
+	}
+	p.parts <- claudeStop
+	close(p.parts)
+	body, err := io.ReadAll(resp.Body)
+	if want := claudeStart + comment + claudePing + claudeDelta + claudeStop; err != nil || string(body) != want {
+		t.Errorf("body %q, %v, want all bytes in order", body, err)
+	}
+}
+
+func TestABindingIsDurableBeforeTheFirstByte(t *testing.T) {
+	r := newRig(t)
+	release := make(chan struct{})
+	asked := make(chan struct{})
+	r.state.durable = func(ctx context.Context, _ uint64) error {
+		close(asked)
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	var answered atomic.Bool
+	done := make(chan result)
+	go func() {
+		got := r.do(turn("s1"))
+		answered.Store(true)
+		done <- got
+	}()
+	<-asked
+	if answered.Load() {
+		t.Error("the client was answered before its binding was durable")
+	}
+	close(release)
+	wantServed(t, <-done)
+}
+
+func TestAClientThatLeavesWhileItsBindingIsWrittenGetsNothing(t *testing.T) {
+	r := newRig(t)
+	ctx, leave := context.WithCancel(t.Context())
+	r.state.durable = func(ctx context.Context, _ uint64) error {
+		leave()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	c := turn("s1")
+	c.ctx = ctx
+	if got := r.do(c); got.broken == nil {
+		t.Errorf("status %d, want an error", got.status)
+	}
+	if got := r.events.wait(t.Context(), "request", 1); got[0].Outcome != "canceled" {
+		t.Errorf("outcome %q, want canceled", got[0].Outcome)
+	}
+}
+
+func TestTheHoldIsBounded(t *testing.T) {
+	tests := []struct {
+		name   string
+		limits Limits
+		first  string
+		reason string
+	}{
+		{"by bytes", Limits{HoldBytes: 100}, claudeStart + ": " + strings.Repeat("x", 200), "hold_bytes"},
+		{"by time", Limits{HoldTime: time.Millisecond}, claudeStart, "hold_time"},
+		{"by time with nothing at all", Limits{HoldTime: time.Millisecond}, "", "hold_time"},
+		{"by the memory of all requests", Limits{ReplayMemory: smallPiece + 20}, claudeStart, "replay_memory"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, withLimits(tt.limits))
+			p := newPaced(r)
+			finish := make(chan struct{})
+			go func() {
+				defer close(p.parts)
+				if tt.first != "" {
+					p.parts <- tt.first
+				}
+				<-finish
+				p.parts <- "\n\n" + claudeDelta + claudeStop
+			}()
+			resp, body := r.openStream(turn("s1"))
+			if got := r.state.bound("claude/s1", testModel); resp.StatusCode != 200 || got != "a" {
+				t.Errorf("status %d, bound to %q, want a committed and bound stream", resp.StatusCode, got)
+			}
+			close(finish)
+			all, err := io.ReadAll(body)
+			if want := tt.first + "\n\n" + claudeDelta + claudeStop; err != nil || string(all) != want {
+				t.Errorf("body %q, %v, want %q", all, err, want)
+			}
+			if got := r.events.of("passive"); len(got) != 1 || got[0].Reason != tt.reason {
+				t.Errorf("events %+v, want one of %s", got, tt.reason)
+			}
+			r.events.wait(t.Context(), "request", 1)
+			if used := r.proxy.memory.used.Load(); used != 0 {
+				t.Errorf("%d bytes of memory are still taken", used)
+			}
+		})
+	}
+}
+
+// TestTheCommitBoundary says for sequences of events what the client sees and what is kept.
+func TestTheCommitBoundary(t *testing.T) {
+	tests := []struct {
+		name string
+		// events of account a; b gives a good answer.
+		events  string
+		served  string
+		boundTo string
+		blocked bool
+		judged  int
+	}{
+		{"a good stream", claudeStart + claudeDelta + claudeStop, "a", "a", false, 0},
+		{"an end behind the preamble is output", claudeStart + claudeStop, "a", "a", false, 0},
+		{"a quota error first", claudeQuota, "b", "b", true, 1},
+		{"a quota error behind preamble", claudeStart + claudePing + comment + claudeQuota, "b", "b", true, 1},
+		{"a quota error behind output", claudeStart + claudeDelta + claudeQuota, "a", "a", true, 1},
+		{"an overload first passes and binds nothing", claudeBusy, "a", "", false, 1},
+		{"an overload behind preamble passes and binds nothing", claudeStart + claudeBusy, "a", "", false, 1},
+		{"output behind an overload binds", claudeBusy + claudeDelta + claudeStop, "a", "a", false, 1},
+		{"preamble alone binds nothing", claudeStart + claudePing, "a", "", false, 0},
+		{"comments alone bind nothing", comment, "a", "", false, 0},
+		{"an unknown event is output", "event: novelty\ndata: {}\n\n", "a", "a", false, 0},
+		{"an error event by name only", "event: error\ndata: usage limit\n\n", "b", "b", true, 1},
+		{"the type in the data wins over the name", "event: error\ndata: {\"type\":\"content_block_delta\",\"text\":\"rate_limit_error\"}\n\n", "a", "a", false, 0},
+		{"a type deep in the data is none", "event: x\ndata: {\"delta\":{\"type\":\"error\"}}\n\n", "a", "a", false, 0},
+		{"an error at the end without a blank line is no event", claudeStart + strings.TrimRight(claudeQuota, "\n"), "a", "", false, 0},
+		{"carriage returns end lines too", strings.ReplaceAll(claudeStart+claudeQuota, "\n", "\r"), "b", "b", true, 1},
+		{"both together end lines too", strings.ReplaceAll(claudeStart+claudeQuota, "\n", "\r\n"), "b", "b", true, 1},
+	}
+	for _, tt := range tests {
+		for _, size := range []int{1, 1 << 15} {
+			t.Run(fmt.Sprintf("%s in pieces of %d", tt.name, size), func(t *testing.T) {
+				r := newRig(t)
+				good := claudeStart + claudeDelta + claudeStop
+				newRawUpstream(r, func(conn net.Conn, n int) {
+					_, _ = conn.Write([]byte(sseHead))
+					if n == 1 {
+						writeChunks(conn, []byte(tt.events), size, true)
+						return
+					}
+					writeChunks(conn, []byte(good), size, true)
+				})
+				got := r.do(turn("s1"))
+				want := tt.events
+				if tt.served == "b" {
+					want = good
+				}
+				if got.status != 200 || got.broken != nil || got.body != want {
+					t.Errorf("status %d, broken %v, body %q, want %q", got.status, got.broken, got.body, want)
+				}
+				if got := r.state.bound("claude/s1", testModel); got != tt.boundTo {
+					t.Errorf("bound to %q, want %q", got, tt.boundTo)
+				}
+				if got := r.state.blocked(claudeA); got != tt.blocked {
+					t.Errorf("blocked %v, want %v", got, tt.blocked)
+				}
+				if got := len(r.adapters.evidence()); got != tt.judged {
+					t.Errorf("%d events judged, want %d", got, tt.judged)
+				}
+			})
+		}
+	}
+}
+
+func TestABlockerOfALateErrorIsDurableBeforeTheClientSeesIt(t *testing.T) {
+	r := newRig(t)
+	p := newPaced(r)
+	asked, release := make(chan struct{}), make(chan struct{})
+	r.state.durable = func(ctx context.Context, sequence uint64) error {
+		r.state.mu.Lock()
+		entry := r.state.journal[sequence-1]
+		r.state.mu.Unlock()
+		if strings.HasPrefix(entry, "block") {
+			close(asked)
+			<-release
+		}
+		return nil
+	}
+	go func() { p.parts <- claudeStart + claudeDelta }()
+	_, body := r.openStream(turn("s1"))
+	read := func(want string) {
+		t.Helper()
+		buffer := make([]byte, len(want))
+		if _, err := io.ReadFull(body, buffer); err != nil || string(buffer) != want {
+			t.Fatalf("read %q, %v, want %q", buffer, err, want)
+		}
+	}
+	read(claudeStart + claudeDelta)
+	// The events around the error come in one piece with it: what is before goes on, the error itself is held.
+	p.parts <- claudeDelta + claudeQuota + comment
+	read(claudeDelta)
+	<-asked
+	if n := body.Buffered(); n != 0 {
+		t.Errorf("%d bytes of the error were sent before its blocker was durable", n)
+	}
+	close(release)
+	read(claudeQuota + comment)
+	close(p.parts)
+	if !r.state.blocked(claudeA) {
+		t.Error("the account is not blocked")
+	}
+	r.events.wait(t.Context(), "request", 1)
+	if got := r.state.ended; got["completed"] != 1 {
+		t.Errorf("attempts ended %v, want 1 completed", got)
+	}
+	if got := r.adapters.evidence(); !got[0].GetCommitted() {
+		t.Error("the adapter was not told that the error came behind the commit")
+	}
+}
+
+func TestALateErrorIsHeldForASecondAtMost(t *testing.T) {
+	r := newRig(t)
+	r.adapters.classify = func(ctx context.Context, _ *providerv1.ClassifyRequest) (Verdict, error) {
+		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > lateTime {
+			t.Errorf("deadline %v, want one within %v", deadline, lateTime)
+		}
+		<-ctx.Done()
+		return Verdict{}, ctx.Err()
+	}
+	newRawUpstream(r, func(conn net.Conn, _ int) {
+		_, _ = conn.Write([]byte(sseHead))
+		writeChunks(conn, []byte(claudeStart+claudeDelta+claudeQuota), 1<<15, true)
+	})
+	if got := r.do(turn("s1")); got.body != claudeStart+claudeDelta+claudeQuota {
+		t.Errorf("body %q, want the error relayed unjudged", got.body)
+	}
+}
+
+func TestAGrammarThatListsAcceptedTypesBindsByThem(t *testing.T) {
+	declared := claudeProfile()
+	declared.Stream.Accepted = []string{"content_block_delta"}
+	for _, tt := range []struct {
+		name, events, boundTo string
+	}{
+		{"a listed type", claudeStart + claudeDelta + claudeStop, "a"},
+		{"another type commits and binds nothing", claudeStart + claudeStop, ""},
+		{"a listed type behind the commit", "event: novelty\ndata: {}\n\n" + claudeDelta + claudeStop, "a"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			r.adapters.profiles["claude"] = compiled(t, "claude", declared)
+			newRawUpstream(r, func(conn net.Conn, _ int) {
+				_, _ = conn.Write([]byte(sseHead))
+				writeChunks(conn, []byte(tt.events), 1<<15, true)
+			})
+			if got := r.do(turn("s1")); got.body != tt.events {
+				t.Errorf("body %q, want %q", got.body, tt.events)
+			}
+			if got := r.state.bound("claude/s1", testModel); got != tt.boundTo {
+				t.Errorf("bound to %q, want %q", got, tt.boundTo)
+			}
+		})
+	}
+}
+
+func TestTelemetryIsHandedOverAndRelayed(t *testing.T) {
+	r := newRig(t)
+	usage := upstream.Usage{FiveHour: 42, Weekly: 7, FiveHourResetsAt: resets, WeeklyResets: resets}
+	r.upstream.SetUsage("a", usage)
+	r.upstream.Script("a", upstream.OK().WithTelemetry())
+	got := r.do(codexTurn("s1"))
+	if !strings.Contains(got.body, "event: codex.rate_limits") || got.header.Get("X-Codex-Primary-Used-Percent") != "42" {
+		t.Errorf("header %v, body %q, want telemetry relayed", got.header, got.body)
+	}
+	seen := r.adapters.observations()
+	if len(seen) == 0 {
+		t.Fatal("nothing was handed over")
+	}
+	var types []string
+	for _, o := range seen {
+		if o.GetModel() != "gpt-6.2-sol" || o.GetAccount() != "a" {
+			t.Errorf("observation of %s, %s", o.GetAccount(), o.GetModel())
+		}
+		for _, e := range o.GetEvents() {
+			types = append(types, e.GetType())
+		}
+		for _, h := range o.GetResponseHeaders() {
+			if !strings.HasPrefix(h.GetName(), "X-Codex-") {
+				t.Errorf("header %s was handed over, which is not exposed", h.GetName())
+			}
+		}
+	}
+	if !slices.Equal(types, []string{"codex.rate_limits"}) {
+		t.Errorf("events handed over: %v, want the telemetry once", types)
+	}
+	if n := r.adapters.calls.Load(); n != 0 {
+		t.Errorf("%d calls to the adapter, want 0", n)
+	}
+}
+
+func TestExposureLimitsWhatTheAdapterSees(t *testing.T) {
+	r := newRig(t)
+	c := codexTurn("s1")
+	c.body = `{"model":"gpt-6.2-sol","input":"SECRET PROMPT","reasoning":{"effort":"low"}}`
+	r.upstream.Script("a", upstream.Quota("five_hour", resets))
+	r.do(c)
+	got := r.adapters.evidence()
+	if len(got) == 0 {
+		t.Fatal("nothing was judged")
+	}
+	if text := got[0].String(); strings.Contains(text, "SECRET") || strings.Contains(text, testKey) || strings.Contains(text, "Bearer") {
+		t.Errorf("the adapter saw %s", text)
+	}
+	if got[0].GetRequestFields()["/reasoning/effort"] != "low" || len(got[0].GetRequestFields()) != 1 {
+		t.Errorf("fields %v, want the exposed one", got[0].GetRequestFields())
+	}
+}
+
+func TestAStreamThatIsCompressedFlowsUnread(t *testing.T) {
+	r := newRig(t)
+	newRawUpstream(r, func(conn net.Conn, _ int) {
+		_, _ = conn.Write([]byte(strings.Replace(sseHead, "Transfer", "Content-Encoding: gzip\r\nTransfer", 1)))
+		writeChunks(conn, []byte(claudeQuota), 1<<15, true)
+	})
+	if got := r.do(turn("s1")); got.body != claudeQuota || got.header.Get("Content-Encoding") != "gzip" {
+		t.Errorf("body %q, want the bytes as they came", got.body)
+	}
+	if got := r.events.of("passive"); len(got) != 1 || got[0].Reason != "unreadable_encoding" {
+		t.Errorf("events %+v, want one that says so", got)
+	}
+}
+
+func TestResponseHeadersPassUnchanged(t *testing.T) {
+	declared := claudeProfile()
+	declared.Headers.DropResponse = []string{"x-turn-state"}
+	r := newRig(t)
+	r.adapters.profiles["claude"] = compiled(t, "claude", declared)
+	newRawUpstream(r, func(conn net.Conn, _ int) {
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nanthropic-ratelimit-unified-status: allowed\r\nX-Twice: 1\r\nX-Twice: 2\r\n" +
+			"Set-Cookie: a=b\r\nX-Turn-State: minted\r\nKeep-Alive: timeout=5\r\nX-Listed: 1\r\nConnection: X-Listed\r\nContent-Length: 2\r\n\r\n{}"))
+	})
+	got := r.do(turn("s1"))
+	got.header.Del("Date")
+	want := http.Header{
+		"Anthropic-Ratelimit-Unified-Status": {"allowed"}, "X-Twice": {"1", "2"}, "Content-Length": {"2"},
+	}
+	if fmt.Sprint(got.header) != fmt.Sprint(want) {
+		t.Errorf("header %v, want %v", got.header, want)
+	}
+}
+
+func TestABodyBeyondTheMemoryBudgetStreamsOnceAndMovesNowhere(t *testing.T) {
+	r := newRig(t, withLimits(Limits{ReplayMemory: largePiece}))
+	body := `{"model":"` + testModel + `","stream":true,"messages":["` + strings.Repeat("x", 3*largePiece) + `"]}`
+	c := call{path: "/claude/v1/messages", session: "s1", body: body}
+	wantServed(t, r.do(c))
+	if all := r.upstream.Requests(); all[0].BodySHA256 != sha256Hex([]byte(body)) || all[0].Model != testModel {
+		t.Error("the body did not go up as it came")
+	}
+	if got := r.events.of("passive"); len(got) == 0 || got[0].Reason != "replay_memory" {
+		t.Errorf("events %+v, want one that says so", got)
+	}
+	if got := r.state.bound("claude/s1", testModel); got != "a" {
+		t.Errorf("bound to %q, want a: the look at its beginning still works", got)
+	}
+	r.upstream.Script("a", upstream.Quota("five_hour", resets))
+	if got := r.do(c); got.status != 429 || got.header.Get("X-Noria-Request") != "" || !r.state.blocked(claudeA) {
+		t.Errorf("status %d, want the upstream's 429 and a blocker", got.status)
+	}
+	r.events.wait(t.Context(), "request", 2)
+	if used := r.proxy.memory.used.Load(); used != 0 {
+		t.Errorf("%d bytes of memory are still taken", used)
+	}
+}
+
+func TestAnEmptyStreamIsRepeatedOnceAndThenPassed(t *testing.T) {
+	r := newRig(t)
+	u := newRawUpstream(r, func(conn net.Conn, n int) {
+		_, _ = conn.Write([]byte(sseHead))
+		body := claudeStart + claudeDelta + claudeStop
+		if n == 1 || n > 2 {
+			body = ""
+		}
+		writeChunks(conn, []byte(body), 1<<15, true)
+	})
+	if got := r.do(turn("s1")); got.body != claudeStart+claudeDelta+claudeStop {
+		t.Errorf("body %q, want that of the repeat", got.body)
+	}
+	if got := r.do(turn("s1")); got.status != 200 || got.body != "" || got.broken != nil {
+		t.Errorf("status %d, body %q, want the empty answer as it came", got.status, got.body)
+	}
+	if n := u.count(); n != 4 {
+		t.Errorf("%d requests upstream, want 4", n)
+	}
+	if got := r.state.bound("claude/s1", testModel); got != "a" {
+		t.Errorf("bound to %q, want a", got)
+	}
+}
+
+func TestAThrottleEarlyInAStreamIsDetouredOrPassed(t *testing.T) {
+	const throttle = "event: error\ndata: {\"type\":\"error\",\"error\":{\"code\":\"rate_limit_exceeded\"}}\n\n"
+	r := newRig(t)
+	r.state.bind("codex/s1", "gpt-6.2-sol", codexA)
+	r.state.accounts = []quota.AccountID{codexA}
+	newRawUpstream(r, func(conn net.Conn, _ int) {
+		_, _ = conn.Write([]byte(sseHead))
+		writeChunks(conn, []byte(throttle+comment), 1<<15, true)
+	})
+	if got := r.do(codexTurn("s1")); got.status != 200 || got.body != throttle+comment || got.broken != nil {
+		t.Errorf("status %d, body %q, want the stream as it came when there is no other account", got.status, got.body)
+	}
+	if _, cooled := r.state.cooled(codexA); !cooled {
+		t.Error("the account has no cooldown")
+	}
+}
+
+func TestADrainingProxyLetsStreamsEnd(t *testing.T) {
+	r := newRig(t)
+	goOn := make(chan struct{})
+	r.upstream.Script("a", upstream.OK().HaltUntil(goOn))
+	_, body := r.openStream(turn("s1"))
+	drained := make(chan error)
+	go func() { drained <- r.proxy.Shutdown(context.Background()) }()
+	for {
+		conn, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			break
+		}
+		conn.Close()
+	}
+	close(goOn)
+	all, err := io.ReadAll(body)
+	if err != nil || !strings.HasSuffix(string(all), claudeStop) {
+		t.Errorf("body %q, %v, want the stream to its end", all, err)
+	}
+	if err := <-drained; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+}
+
+func TestAShutdownThatTakesTooLongCutsStreams(t *testing.T) {
+	r := newRig(t)
+	r.upstream.Script("a", upstream.OK().HaltUntil(make(chan struct{})))
+	_, body := r.openStream(turn("s1"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.proxy.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Shutdown: %v, want the context's error", err)
+	}
+	if _, err := io.ReadAll(body); err == nil {
+		t.Error("the stream ended cleanly")
+	}
+	r.events.wait(t.Context(), "request", 1)
+}
+
+func TestTenThousandFastStreamsAreAllWhole(t *testing.T) {
+	r := newRig(t)
+	answer := claudeStart + claudeDelta + claudeStop
+	fast := http.NewServeMux()
+	fast.HandleFunc("/v1/messages", func(w http.ResponseWriter, _ *http.Request) {
+		// Answers before it has read the request, as a fast upstream does.
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, answer)
+	})
+	server := serveHTTP(t, fast)
+	for account := range r.adapters.bases {
+		r.adapters.bases[account] = server
+	}
+	const streams, clients = 10000, 16
+	body := `{"model":"` + testModel + `","stream":true,"messages":["` + strings.Repeat("x", 20<<10) + `"]}`
+	var next, lost atomic.Int64
+	var all sync.WaitGroup
+	for range clients {
+		all.Go(func() {
+			for next.Add(1) <= streams {
+				got := r.do(call{path: "/claude/v1/messages", session: "s1", body: body})
+				if got.broken != nil || got.body != answer {
+					lost.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := lost.Load(); n != 0 {
+		t.Errorf("%d of %d streams lost", n, streams)
+	}
+}
+
+// serveHTTP serves a handler on a loopback port and gives its base URL.
+func serveHTTP(t testing.TB, handler http.Handler) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: handler}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		server.Close()
+		<-served
+	})
+	return "http://" + listener.Addr().String()
+}
