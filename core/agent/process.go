@@ -21,11 +21,11 @@ func raiseDescriptorLimit() (streams uint64, err error) {
 	if limit.Cur < limit.Max {
 		raised := unix.Rlimit{Cur: limit.Max, Max: limit.Max}
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &raised); err != nil {
-			return streamsWithin(uint64(limit.Cur)), fmt.Errorf("raise descriptor limit: %w", err)
+			return streamsWithin(limit.Cur), fmt.Errorf("raise descriptor limit: %w", err)
 		}
 		limit = raised
 	}
-	return streamsWithin(uint64(limit.Cur)), nil
+	return streamsWithin(limit.Cur), nil
 }
 
 func streamsWithin(descriptors uint64) uint64 {
