@@ -121,6 +121,18 @@ func (d *fakeDaemon) Launch(_ context.Context, req api.LaunchRequest) (api.Launc
 	return api.LaunchPlan{Argv: []string{req.Provider}}, d.note("launch %+v", req)
 }
 
+func (d *fakeDaemon) ExportState(_ context.Context, w io.Writer) error {
+	if _, err := io.WriteString(w, `{"bindings":[`); err != nil || d.err != nil {
+		return errors.Join(err, d.err)
+	}
+	_, err := io.WriteString(w, `]}`)
+	return err
+}
+func (d *fakeDaemon) ImportState(_ context.Context, r io.Reader) (api.StateImport, error) {
+	raw, err := io.ReadAll(r)
+	return api.StateImport{Added: len(raw)}, errors.Join(err, d.note("import"))
+}
+
 // serve runs a server for the daemon on a socket of its own and returns a client.
 func serve(t *testing.T, daemon api.Daemon) *api.Client {
 	t.Helper()
@@ -272,6 +284,30 @@ func TestPanicOfOneCallShowsNoValueAndEndsNothing(t *testing.T) {
 	}
 	if _, err := client.Status(t.Context()); err != nil {
 		t.Errorf("the next call failed: %v", err)
+	}
+}
+
+func TestExportedBindingsAreWholeOrAnError(t *testing.T) {
+	var got strings.Builder
+	if err := serve(t, &fakeDaemon{}).ExportState(t.Context(), &got); err != nil || got.String() != `{"bindings":[]}` {
+		t.Errorf("got %q %v", got.String(), err)
+	}
+	if err := serve(t, &fakeDaemon{err: errors.New("disk full")}).ExportState(t.Context(), io.Discard); err == nil {
+		t.Error("half an export is no error")
+	}
+}
+
+func TestImportTakesMoreThanOtherCallsAndIsBounded(t *testing.T) {
+	client := serve(t, &fakeDaemon{})
+	large := `"` + strings.Repeat("a", 3<<20) + `"`
+	if done, err := client.ImportState(t.Context(), strings.NewReader(large)); err != nil || done.Added != len(large) {
+		t.Errorf("got %+v %v", done, err)
+	}
+	for rule, text := range map[string]string{"no JSON": "{", "nothing": "", "too much": `"` + strings.Repeat("a", 65<<20) + `"`} {
+		var refused *api.Error
+		if _, err := client.ImportState(t.Context(), strings.NewReader(text)); !errors.As(err, &refused) || refused.Code != api.CodeInvalid {
+			t.Errorf("%s: %v", rule, err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
@@ -50,6 +51,11 @@ type Daemon interface {
 	RevokeRunKey(ctx context.Context, id string) error
 	LaunchFlags(ctx context.Context, provider string) (LaunchFlags, error)
 	Launch(ctx context.Context, req LaunchRequest) (LaunchPlan, error)
+
+	// ExportState writes all bindings as JSON.
+	ExportState(ctx context.Context, w io.Writer) error
+	// ImportState takes over exported bindings, all or none.
+	ImportState(ctx context.Context, r io.Reader) (StateImport, error)
 }
 
 // Code says what kind of error it is.

@@ -78,9 +78,17 @@ func (s *Server) Close(ctx context.Context) error {
 // guard bounds bodies, and keeps a panic of one call from showing its values.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxRequestBody)
+		limit := int64(maxRequestBody)
+		if r.URL.Path == "/v1/state" {
+			limit = maxState
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		defer func() {
-			if cause := recover(); cause != nil {
+			switch cause := recover(); cause {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(cause)
+			default:
 				s.logger.Error("call panicked", "path", printable.Bounded(r.URL.Path, 200), "class", fmt.Sprintf("%T", cause))
 				writeError(w, Errorf(CodeInternal, "the daemon failed at this call"))
 			}
@@ -119,6 +127,8 @@ func (s *Server) routes(mux *http.ServeMux) {
 		return d.LaunchFlags(r.Context(), r.URL.Query().Get("provider"))
 	})
 	handle(mux, "POST /v1/launch", s.launch)
+	mux.HandleFunc("GET /v1/state", s.exportState)
+	handle(mux, "POST /v1/state", s.importState)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, &Error{
 			Code: CodeNotFound, Message: "the control API has no " + printable.Bounded(r.Method+" "+r.URL.Path, 200),

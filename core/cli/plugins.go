@@ -13,7 +13,8 @@ import (
 
 func (p *Program) pluginsCommands() []*command {
 	return []*command{
-		p.pluginsList("plugins"), p.pluginsList("plugins list"), p.pluginsInfo(), p.pluginsVerify(), p.pluginsPin(), p.pluginsRestart(),
+		p.pluginsList("plugins"), p.pluginsList("plugins list"), p.pluginsInfo(), p.pluginsVerify(), p.pluginsPin(),
+		p.pluginsRestart(), p.pluginsTest(),
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agext/levenshtein"
 	"github.com/hashicorp/cli"
 
+	"github.com/noria-dev/noria/core/internal/nearest"
 	"github.com/noria-dev/noria/core/internal/printable"
 )
 
@@ -42,9 +42,10 @@ func (p *Program) commands() map[string]*command {
 	for _, c := range slices.Concat(
 		[]*command{
 			p.serveCommand(), p.runCommand(), p.statusCommand(), p.eventsCommand(), p.explainCommand(),
-			p.reloadCommand(), p.versionCommand(),
+			p.reloadCommand(), p.simulateCommand(), p.initCommand(), p.doctorCommand(), p.versionCommand(),
 		},
-		p.accountsCommands(), p.sessionsCommands(), p.pluginsCommands(), p.configCommands(), p.tokenCommands(),
+		p.accountsCommands(), p.sessionsCommands(), p.pluginsCommands(), p.configCommands(), p.stateCommands(),
+		p.tokenCommands(),
 	) {
 		all[c.name] = c
 	}
@@ -86,18 +87,16 @@ func (p *Program) refuse(arguments []string, known map[string]cli.CommandFactory
 		_, _ = fmt.Fprintf(p.Stderr, "Error: flag %q before the command\n  write it after the command, as in \"noria status -json\"\n", printable.Text(first))
 		return exitUsage, true
 	}
-	best, distance := "", 3
+	var groups []string
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		group, _, _ := strings.Cut(name, " ")
-		if group == first {
-			return 0, false
-		}
-		if d := levenshtein.Distance(first, group, nil); d < distance {
-			best, distance = group, d
-		}
+		groups = append(groups, group)
+	}
+	if slices.Contains(groups, first) {
+		return 0, false
 	}
 	_, _ = fmt.Fprintf(p.Stderr, "Error: there is no command %q\n", printable.Bounded(first, 60))
-	if best != "" {
+	if best := nearest.Word(first, groups); best != "" {
 		_, _ = fmt.Fprintf(p.Stderr, "  did you mean %q?\n", best)
 	}
 	_, _ = fmt.Fprintln(p.Stderr, `  "noria -help" lists the commands`)

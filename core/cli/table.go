@@ -9,7 +9,11 @@ import (
 	"github.com/noria-dev/noria/core/internal/printable"
 )
 
-const maxCell = 60
+// Characters that a cell may have; the last column has room for a sentence.
+const (
+	maxCell = 60
+	maxLast = 200
+)
 
 // table aligns columns of text. Every cell is made printable; a note is a line of its own below a row.
 type table struct {
@@ -27,7 +31,11 @@ type row struct {
 // add appends a row and returns it for styles and notes.
 func (t *table) add(cells ...string) *row {
 	for i, cell := range cells {
-		cells[i] = printable.Bounded(cell, maxCell)
+		limit := maxCell
+		if i == len(t.header)-1 {
+			limit = maxLast
+		}
+		cells[i] = printable.Bounded(cell, limit)
 		if cells[i] == "" {
 			cells[i] = "-"
 		}

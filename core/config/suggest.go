@@ -4,17 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agext/levenshtein"
+	"github.com/noria-dev/noria/core/internal/nearest"
 )
 
 // didYouMean is a sentence with the nearest of known, empty when none is near.
 func didYouMean(given string, known []string) string {
-	best, distance := "", 3
-	for _, k := range known {
-		if d := levenshtein.Distance(given, k, nil); d < distance {
-			best, distance = k, d
-		}
-	}
+	best := nearest.Word(given, known)
 	if best == "" {
 		return ""
 	}
