@@ -260,7 +260,7 @@ func (d *directory) Create(name string) (File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "create", Path: d.join(name), Err: err}
 	}
-	return &regularFile{File: os.NewFile(uintptr(fd), d.join(name))}, nil
+	return &regularFile{File: os.NewFile(uintptr(fd), d.join(name)), dir: d}, nil
 }
 
 func (d *directory) Rename(from, to string) error {
@@ -303,7 +303,10 @@ func (d *directory) Close() error {
 func (d *directory) join(name string) string { return filepath.Join(d.path, name) }
 
 // regularFile is a File on a real disk.
-type regularFile struct{ *os.File }
+type regularFile struct {
+	*os.File
+	dir *directory
+}
 
 // Sync waits for the data and the length; times do not matter.
 func (f *regularFile) Sync() error {
@@ -313,21 +316,29 @@ func (f *regularFile) Sync() error {
 	return nil
 }
 
-// Linked compares the file with what is at its path. Writing to a file that was removed, or whose directory was moved away,
-// succeeds, and would be found by nobody.
+// Linked compares the file and the lock with what is at their paths. Writing to a file that was removed, or whose directory was
+// moved away, succeeds, and would be found by nobody.
 func (f *regularFile) Linked() error {
 	var here, there unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &here); err != nil {
 		return &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
 	}
 	err := unix.Lstat(f.Name(), &there)
-	if errors.Is(err, unix.ENOENT) || err == nil && (here.Ino != there.Ino || here.Dev != there.Dev) {
+	if errors.Is(err, unix.ENOENT) || err == nil && identityOf(&here) != identityOf(&there) || !f.dir.locked() {
 		return fmt.Errorf("check %s: %w", f.Name(), errUnlinked)
 	}
 	if err != nil {
 		return &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
 	}
 	return nil
+}
+
+// locked tells whether the lock that was taken is still the one at the path.
+func (d *directory) locked() bool {
+	d.mu.Lock()
+	lock := d.lock
+	d.mu.Unlock()
+	return lock != nil && lock.holds(d.path)
 }
 
 func retryEINTR(call func() (int, error)) (int, error) {

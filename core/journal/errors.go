@@ -17,7 +17,7 @@ var (
 	errStalled    = errors.New("the disk has not answered in time")
 	errBehind     = errors.New("the disk is too slow for what is appended")
 	errFull       = errors.New("the journal is at its bound and no snapshot could be written")
-	errUnlinked   = errors.New("the file is no longer in the state directory")
+	errUnlinked   = errors.New("the file, or the lock, is no longer in the state directory")
 	errSuperseded = errors.New("a write error came in between")
 )
 

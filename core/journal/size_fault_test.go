@@ -6,4 +6,5 @@ const (
 	crashPoints    = 30_000
 	mutationPoints = 30_000
 	flipStep       = 1
+	contests       = 100
 )

@@ -7,4 +7,5 @@ const (
 	crashPoints    = 1_500
 	mutationPoints = 3_000
 	flipStep       = 5 // every bit of a byte in turn
+	contests       = 10
 )
