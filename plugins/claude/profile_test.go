@@ -2,6 +2,7 @@ package claude
 
 import (
 	"encoding/json"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -112,7 +113,7 @@ func TestSessionsAreThoseOfTheClient(t *testing.T) {
 func TestHeaderAndBodyNameOneSession(t *testing.T) {
 	rules := identity().Session
 	for _, r := range requests(t, "main-oauth") {
-		if r.Method != "POST" {
+		if r.Method != http.MethodPost {
 			continue
 		}
 		if header, body := extract(t, r, rules[:1]), extract(t, r, rules[1:]); header != body {

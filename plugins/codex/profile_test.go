@@ -2,6 +2,7 @@ package codex
 
 import (
 	"encoding/json"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -85,7 +86,7 @@ func sessions(t *testing.T, name string) []string {
 	t.Helper()
 	var found []string
 	for _, r := range requests(t, name) {
-		if r.Method == "POST" {
+		if r.Method == http.MethodPost {
 			found = append(found, extract(t, r, identity().Session))
 		}
 	}
@@ -169,7 +170,7 @@ func TestEveryRequestToTheBaseURLHasARoute(t *testing.T) {
 
 func TestAnUpgradeIsRefusedSoThatTheClientFallsBack(t *testing.T) {
 	for _, route := range routes() {
-		if (route.Method == "GET" && route.Path == "/responses") != route.RefuseUpgrade {
+		if (route.Method == http.MethodGet && route.Path == "/responses") != route.RefuseUpgrade {
 			t.Errorf("%s %s: upgrade refused %v", route.Method, route.Path, route.RefuseUpgrade)
 		}
 	}
