@@ -185,6 +185,7 @@ func (a *Agent) run(ctx context.Context) error {
 	group.Go(func() error { return a.serveMetrics(running, cfg.Metrics) })
 	group.Go(func() error { a.tick(running); return nil })
 	group.Go(func() error { a.store.Run(running); return nil })
+	group.Go(func() error { a.watchLogins(running); return nil })
 	group.Go(func() error { a.reloadOnSignal(running); return nil })
 	group.Go(func() error { a.startAdapters(running); return nil })
 	if a.options.Dev {

@@ -87,6 +87,7 @@ func (d *daemon) RefreshAccounts(ctx context.Context, ids []quota.AccountID) ([]
 			}
 		}
 	}
+	d.lookForLogins(ctx)
 	for _, id := range ids {
 		// The result comes through the hooks, a failure as ProbeError.
 		_ = d.host.RefreshQuota(ctx, id)

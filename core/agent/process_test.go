@@ -344,3 +344,29 @@ func readFile(t testing.TB, path string) string {
 	}
 	return string(raw)
 }
+
+func TestAccountServesAgainAfterItsUserSignedIn(t *testing.T) {
+	s := newScene(t, "ada")
+	if err := os.Mkdir(s.Path("home"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := readFile(t, s.Path("noria.hcl"))
+	s.Write("noria.hcl", text[:strings.Index(text, "    credential")]+"    home = \"home\"\n  }\n}\n")
+	d := s.Start().Ready()
+	c := clientOf(d)
+	status, body, err := c.turn("00000000-0000-4000-8000-000000000001", "claude-sonnet-5")
+	if err != nil || status != http.StatusServiceUnavailable {
+		t.Fatalf("a turn without any login: status %d, error %v, want 503: %s", status, err, body)
+	}
+	login, err := json.Marshal(map[string]any{"claudeAiOauth": map[string]any{
+		"accessToken": token("ada"), "expiresAt": time.Now().Add(time.Hour).UnixMilli(), "scopes": []string{"user:inference"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Write("home/.credentials.json", string(login))
+	if out, errs, code := s.Run("accounts", "refresh"); code != 0 {
+		t.Fatalf("accounts refresh: code %d: %s%s", code, out, errs)
+	}
+	c.served(t, "00000000-0000-4000-8000-000000000001")
+}

@@ -111,7 +111,8 @@ func (s *Store) SetEnabled(id quota.AccountID, enabled bool, at time.Time) (sequ
 }
 
 // ClearAuth ends the sign-in blockers of an account when the login behind its lease changed: when generation differs from
-// the one known before. An empty generation says that a sign-in surely happened. Nothing changed: sequence 0.
+// the one known before, which outlives the process. An empty generation says that a sign-in surely happened. Nothing
+// changed: sequence 0.
 func (s *Store) ClearAuth(id quota.AccountID, generation string, at time.Time) (sequence uint64, err error) {
 	if checkText("generation", generation, maxIdentity) != nil {
 		generation = SessionHash(generation)
@@ -126,12 +127,11 @@ func (s *Store) ClearAuth(id quota.AccountID, generation string, at time.Time) (
 	if generation != "" && generation == a.login {
 		return 0, nil
 	}
-	first := a.login == "" && generation != ""
 	var entries []entry
 	if generation != "" {
 		entries = append(entries, &accountRow{Account: id, SwitchedOff: a.switchedOff, Login: generation})
 	}
-	if !first && a.ClearAuth() {
+	if a.ClearAuth() {
 		entries = append(entries, &blockersRow{Account: id, Blockers: a.Blockers})
 		s.notify()
 	}

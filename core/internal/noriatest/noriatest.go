@@ -32,7 +32,7 @@ func Build() (binaries Binaries, release func(), err error) {
 		return Binaries{}, nil, err
 	}
 	release = func() { _ = os.RemoveAll(dir) }
-	command := exec.Command("go", "build", "-o", dir+"/", "github.com/noria-dev/noria/cmd/...")
+	command := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/", "github.com/noria-dev/noria/cmd/...")
 	if out, err := command.CombinedOutput(); err != nil {
 		release()
 		return Binaries{}, nil, fmt.Errorf("build commands: %w\n%s", err, out)
