@@ -133,14 +133,16 @@ func filter(a *quota.Account, req Request) (step, detail string) {
 	case slices.Contains(req.Tried, a.ID):
 		return FilteredTried, "tried by this request"
 	}
-	if clearing, blocked := a.Clearing(req.Model, true, req.At); blocked {
-		detail = describe(clearing.Governing)
-		if a.Blocked(req.Model, true, req.At) {
-			return FilteredBlocked, detail
-		}
-		return FilteredCooldown, detail
+	switch {
+	case a.Blocked(req.Model, true, req.At):
+		step = FilteredBlocked
+	case a.Throttle.In(req.At) || a.Network.In(req.At):
+		step = FilteredCooldown
+	default:
+		return "", ""
 	}
-	return "", ""
+	clearing, _ := a.Clearing(req.Model, true, req.At)
+	return step, describe(clearing.Governing)
 }
 
 // choose picks among the candidates that nothing filtered; -1 if there is none.

@@ -25,7 +25,11 @@ func Explain(d Decision) string {
 	}
 	b.WriteString("\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ACCOUNT\tCLASS\tSLACK\tWINDOW\tSTATE\tUSED\tRESERVED\tCOMMITTED\tNEW\tPER REQUEST\tHOURS\tRATE\tSUSTAINED")
+	header := "ACCOUNT\tFILTERED\tWHY"
+	if slices.ContainsFunc(d.Candidates, func(c Candidate) bool { return c.Class != "" }) {
+		header = "ACCOUNT\tCLASS\tSLACK\tWINDOW\tSTATE\tUSED\tRESERVED\tCOMMITTED\tNEW\tPER REQUEST\tHOURS\tRATE\tSUSTAINED"
+	}
+	fmt.Fprintln(table, header)
 	for _, c := range Best(d, len(d.Candidates)) {
 		c.writeRows(table, c.Account == d.Account && d.Placed)
 	}
@@ -40,8 +44,8 @@ func (c *Candidate) writeRows(table *tabwriter.Writer, chosen bool) {
 	} else {
 		name = "  " + name
 	}
-	if c.Filtered != "" && c.Filtered != FilteredCooldown {
-		fmt.Fprintf(table, "%s\t%s\t-\t%s\n", name, c.Filtered, c.Detail)
+	if c.Class == "" {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", name, c.Filtered, c.Detail)
 		return
 	}
 	class, slack := string(c.Class), fmt.Sprintf("%.3f", c.Score)
@@ -49,7 +53,7 @@ func (c *Candidate) writeRows(table *tabwriter.Writer, chosen bool) {
 		slack = "-"
 	}
 	if c.Filtered != "" {
-		class += ", " + c.Detail
+		class = c.Filtered
 	}
 	if len(c.Terms) == 0 {
 		fmt.Fprintf(table, "%s\t%s\t%s\tno window applies\n", name, class, slack)
@@ -63,6 +67,9 @@ func (c *Candidate) writeRows(table *tabwriter.Writer, chosen bool) {
 				t.Used, t.Reserved, t.Committed, t.New, t.Kappa, t.HoursLeft, t.Rate, t.Sustainable)
 		}
 		name, class, slack = "", "", ""
+	}
+	if c.Filtered != "" {
+		fmt.Fprintf(table, "\t\t%s\n", c.Detail)
 	}
 }
 
@@ -109,7 +116,7 @@ func cautiously(rivals int) string {
 // Sentence says when somebody can serve again.
 func (f Forecast) Sentence() string {
 	if f.Kind == ForecastUnknown || f.Kind == "" {
-		return "When that changes is not known"
+		return "When that changes is not known" + f.remedy()
 	}
 	when := "At " + f.At.UTC().Format(timeLayout)
 	if f.Kind == ForecastNoLaterThan {
@@ -119,6 +126,19 @@ func (f Forecast) Sentence() string {
 		return fmt.Sprintf("%s: %s of %s", when, f.Window, f.Account)
 	}
 	return fmt.Sprintf("%s: %s", when, f.Account)
+}
+
+// remedy is what a person can do, when no clock clears anything.
+func (f Forecast) remedy() string {
+	switch {
+	case f.Causes[string(quota.CauseAuth)] > 0:
+		return "; sign in again with noria connect"
+	case f.Causes[FilteredDisabled] > 0:
+		return "; enable an account with noria accounts enable"
+	case f.Causes[FilteredModel]+f.Causes[string(quota.CauseNotEntitled)] > 0:
+		return "; add an account that serves the model"
+	}
+	return ""
 }
 
 const timeLayout = "2006-01-02 15:04:05 MST"

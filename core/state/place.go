@@ -61,6 +61,7 @@ func (s *Store) Place(req placement.Request) (placement.Decision, error) {
 		return d, nil
 	}
 	if err := s.reserve(t, req, d); err != nil {
+		s.leave(t)
 		return placement.Decision{}, err
 	}
 	if d.How != placement.HowBound {

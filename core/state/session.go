@@ -57,12 +57,21 @@ func (s *Store) release(c *conversation) {
 
 func (t *thread) busy() bool { return t.active || t.inFlight > 0 || t.writing.dirty }
 
+// maxThreads bounds the models of a session that are told apart; the others share one binding under otherModels.
+const (
+	maxThreads  = 32
+	otherModels = "*"
+)
+
 // thread finds or adds the thread of a model.
 func (c *conversation) thread(model string) *thread {
 	for _, t := range c.threads {
 		if t.id.model == model {
 			return t
 		}
+	}
+	if len(c.threads) >= maxThreads && model != otherModels {
+		return c.thread(otherModels)
 	}
 	return c.add(model)
 }
@@ -77,6 +86,7 @@ func (c *conversation) add(model string) *thread {
 func (t *thread) bind(row *bindingRow) {
 	t.binding = row
 	t.cadence = quota.Faded{Count: row.Cadence, At: row.LastUsed}
+	t.writing.at = row.LastUsed
 }
 
 // row is the binding with what is known in memory.

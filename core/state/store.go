@@ -250,44 +250,60 @@ func (s *Store) Tick(at time.Time) error {
 	return err
 }
 
-// flush writes the coalesced rows that are due, or all that changed.
+// flushBatch bounds the rows that one tick writes, so that no request waits long for the lock.
+const flushBatch = 256
+
+// flush writes the coalesced rows that are due, at most a batch, or all that changed.
 func (s *Store) flush(now time.Time, everything bool) error {
 	var entries []entry
+	wanted := func(w *writing) bool {
+		return everything && w.dirty || w.due(now) && len(entries) < flushBatch
+	}
 	for _, a := range s.accounts {
-		if a.writing.due(now) || (everything && a.writing.dirty) {
+		if wanted(&a.writing) {
 			a.writing.done(now)
 			entries = append(entries, &clocks{Account: a.ID, Windows: slices.Clone(a.Windows), Completed: a.Completed.Clone()})
 		}
 	}
-	if s.demandWriting.due(now) || (everything && s.demandWriting.dirty) {
+	if wanted(&s.demandWriting) {
 		s.demandWriting.done(now)
 		entries = append(entries, &demand{Demand: s.demand})
 	}
 	waiting := s.touched[:0]
 	var written []*thread
 	for _, t := range s.touched {
-		if !t.writing.due(now) && !everything {
+		if !wanted(&t.writing) {
 			waiting = append(waiting, t)
 			continue
 		}
 		t.writing.done(now)
-		if t.binding == nil {
-			continue
+		if t.binding != nil {
+			entries, written = append(entries, t.row()), append(written, t)
 		}
-		t.binding = t.row()
-		entries, written = append(entries, t.binding), append(written, t)
 	}
 	clear(s.touched[len(waiting):])
 	s.touched = waiting
 	if len(entries) == 0 {
 		return nil
 	}
-	_, err := s.commit(entries...)
+	if _, err := s.commit(entries...); err != nil {
+		return err
+	}
+	return s.reread(written)
+}
+
+// reread takes up the rows that were written, and lets go of conversations that waited for nothing else.
+func (s *Store) reread(written []*thread) error {
+	txn := s.db.Txn(false)
 	for _, t := range written {
-		t.binding, _ = first[*bindingRow](s.db.Txn(false), tableBindings, t.id)
+		row, err := first[*bindingRow](txn, tableBindings, t.id)
+		if err != nil {
+			return err
+		}
+		t.binding = row
 		s.release(t.conversation)
 	}
-	return err
+	return nil
 }
 
 // Run answers the log's wish for snapshots until ctx ends. A snapshot that fails leaves the log degraded, and it asks again.
@@ -305,16 +321,12 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// Snapshot writes the whole state to the log. Only the flush of coalesced rows happens under the lock.
+// Snapshot writes the whole state to the log, beside the requests. What is coalesced and not written yet stays so.
 func (s *Store) Snapshot() error {
 	return s.log.Snapshot(func(w io.Writer) (uint64, error) {
 		s.mu.Lock()
-		err := s.flush(s.clock.latest, true)
 		sequence, txn := s.sequence, s.db.Txn(false)
 		s.mu.Unlock()
-		if err != nil {
-			return 0, err
-		}
 		return sequence, writeSnapshot(w, txn, sequence)
 	})
 }

@@ -1,0 +1,75 @@
+package placement
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/noria-dev/noria/core/quota"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+func TestExplain(t *testing.T) {
+	good := func(name string) *quota.Account { return read(name, 10, 4, 10, 100) }
+	for name, c := range map[string]struct {
+		accounts []*quota.Account
+		bound    int
+		req      Request
+	}{
+		"known": {accounts: []*quota.Account{
+			read("personal", 60, 2.5, 60, 100), good("work"), unread("new"),
+			with(good("off"), func(a *quota.Account) { a.Enabled = false }),
+			with(good("other"), func(a *quota.Account) { a.Models = []string{"n"} }),
+			blocked(good("spent"), quotaGone), blocked(good("out"), signedOut), blocked(good("busy"), throttled),
+			read("shown", 100, 1, 20, 100), good("before"),
+		}, req: tried("before")},
+		"tie":      {accounts: []*quota.Account{good("a"), good("b"), good("c")}},
+		"only":     {accounts: []*quota.Account{good("a")}},
+		"cautious": {accounts: []*quota.Account{unread("a"), stale("b", 100), stale("c", 50)}},
+		"bound":    {accounts: []*quota.Account{good("a"), good("b")}, bound: 2},
+		"unavailable": {accounts: []*quota.Account{
+			blocked(unread("spent"), quota.Rejection{Cause: quota.CauseQuota, WindowID: "5h"}),
+			blocked(good("out"), signedOut),
+			blocked(good("plain"), quota.Rejection{Cause: quota.CauseNotEntitled, Model: "m"}),
+		}},
+		"signed-out": {accounts: []*quota.Account{blocked(good("out"), signedOut)}},
+		"none":       {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view := View{Accounts: c.accounts, Fit: DefaultFit}
+			if c.bound > 0 {
+				view.Bound = c.accounts[c.bound-1]
+			}
+			if c.req.At.IsZero() {
+				c.req = request()
+			}
+			got := Explain(Decide(view, c.req))
+			file := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("explanation differs (run with -update if it should):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBestKeepsTheChosenFirst(t *testing.T) {
+	accounts := []*quota.Account{blocked(read("a", 0, 4, 0, 100), quotaGone), read("b", 10, 4, 50, 100), read("c", 10, 4, 10, 100)}
+	d := Decide(View{Accounts: accounts, Fit: DefaultFit}, request())
+	best := Best(d, 2)
+	if len(best) != 2 || best[0].Account.Name != "c" || best[1].Account.Name != "b" {
+		t.Errorf("best = %+v", best)
+	}
+}

@@ -1,0 +1,333 @@
+package quota
+
+import (
+	"testing"
+	"time"
+)
+
+// refuse rejects an attempt with that model at start.
+func (a *Account) refuse(r Rejection, model string) {
+	a.Reject(r, model, start.Add(-time.Second), start)
+}
+
+func TestBlockersOfRejections(t *testing.T) {
+	reset := start.Add(2 * time.Hour)
+	for name, c := range map[string]struct {
+		prepare   func(*Account)
+		rejection Rejection
+		window    string
+		clears    time.Time
+		notLater  time.Time
+	}{
+		"named, with its reset": {
+			nil, Rejection{Cause: CauseQuota, WindowID: "5h", ClearsAt: reset}, "5h", reset, start.Add(fiveHours)},
+		"named, its reset known from telemetry": {
+			func(a *Account) { a.see("5h", 98, reset, -time.Minute) },
+			Rejection{Cause: CauseQuota, WindowID: "5h"}, "5h", reset, start.Add(fiveHours)},
+		"named without a reset is bounded by the window's length": {
+			nil, Rejection{Cause: CauseQuota, WindowID: "5h"}, "5h", time.Time{}, start.Add(fiveHours)},
+		"a reset that the length rules out is not believed": {
+			nil, Rejection{Cause: CauseQuota, WindowID: "5h", ClearsAt: start.Add(week)}, "5h", time.Time{}, start.Add(fiveHours)},
+		"unnamed, inferred from its reset": {
+			func(a *Account) { a.see("weekly", 50, start.Add(50*time.Hour), -time.Minute) },
+			Rejection{Cause: CauseQuota, ClearsAt: start.Add(50*time.Hour + time.Minute)}, "weekly", start.Add(50*time.Hour + time.Minute), start.Add(week)},
+		"unnamed, inferred from the one window that can be full": {
+			func(a *Account) { a.seeAll(97, 50, 50) }, Rejection{Cause: CauseQuota}, "5h", reset, start.Add(fiveHours)},
+		"unnamed, not inferred from a window below 96": {
+			func(a *Account) { a.seeAll(95, 50, 50) }, Rejection{Cause: CauseQuota}, "", time.Time{}, reset},
+		"unnamed, not inferred when two windows can be full": {
+			func(a *Account) { a.seeAll(97, 91, 50) }, Rejection{Cause: CauseQuota}, "", time.Time{}, reset},
+		"unnamed, not inferred when another window is unknown": {
+			func(a *Account) { a.see("5h", 99, reset, -time.Minute) }, Rejection{Cause: CauseQuota}, "", time.Time{}, reset},
+		"unnamed and nothing known: bounded by the shortest length": {
+			nil, Rejection{Cause: CauseQuota}, "", time.Time{}, start.Add(fiveHours)},
+		"unnamed with a reset of no known window": {
+			nil, Rejection{Cause: CauseQuota, ClearsAt: start.Add(30 * time.Hour)}, "", start.Add(30 * time.Hour), start.Add(fiveHours)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAccount()
+			if c.prepare != nil {
+				c.prepare(a)
+			}
+			a.refuse(c.rejection, "sonnet")
+			if len(a.Blockers) != 1 {
+				t.Fatalf("%d blockers", len(a.Blockers))
+			}
+			b := a.Blockers[0]
+			if b.Window != c.window || !b.ClearsAt.Equal(c.clears) || !b.NoLaterThan.Equal(c.notLater) {
+				t.Errorf("blocker of %q, clears %v, no later than %v", b.Window, b.ClearsAt, b.NoLaterThan)
+			}
+		})
+	}
+}
+
+// seeAll shows the three windows a minute before start.
+func (a *Account) seeAll(short, weekly, opus float64) {
+	a.see("5h", short, start.Add(2*time.Hour), -time.Minute)
+	a.see("weekly", weekly, start.Add(50*time.Hour), -time.Minute)
+	a.see("weekly:opus", opus, start.Add(50*time.Hour), -time.Minute)
+}
+
+func TestWhatClearsBlockers(t *testing.T) {
+	reset := start.Add(2 * time.Hour)
+	quota := Rejection{Cause: CauseQuota, WindowID: "5h", ClearsAt: reset}
+	shown98 := func(a *Account) { a.seeAll(98, 20, 20); a.refuse(quota, "m") }
+	for name, c := range map[string]struct {
+		prepare func(*Account)
+		then    func(*Account)
+		at      time.Time
+		blocked bool
+	}{
+		"the reset":               {shown98, nil, reset, false},
+		"not before the reset":    {shown98, nil, reset.Add(-time.Millisecond), true},
+		"not a shown 98":          {shown98, func(a *Account) { a.see("5h", 98, reset, time.Minute) }, start.Add(time.Minute), true},
+		"not a shown 97 after 98": {shown98, func(a *Account) { a.see("5h", 97, reset, time.Minute) }, start.Add(time.Minute), true},
+		"five less than was shown, in steps within one instance": {shown98, func(a *Account) {
+			for i := range 6 {
+				a.see("5h", 98-float64(i), reset, time.Duration(i+1)*time.Minute)
+			}
+		}, start.Add(time.Hour), false},
+		"a fall of more than one is another instance": {shown98, func(a *Account) { a.see("5h", 96, reset, time.Minute) }, start.Add(time.Minute), false},
+		"another instance":                            {shown98, func(a *Account) { a.see("5h", 99, reset.Add(time.Hour), time.Minute) }, start.Add(time.Minute), false},
+		"not an older read": {shown98, func(a *Account) {
+			a.Observe([]Reading{a.reading("5h", 0, reset, -time.Second)}, start.Add(time.Minute))
+		}, start.Add(time.Minute), true},
+		"not a read of another window": {shown98, func(a *Account) { a.see("weekly", 0, start.Add(50*time.Hour), time.Minute) }, start.Add(time.Minute), true},
+		"not a failed read":            {shown98, func(a *Account) { a.Observe(nil, start.Add(time.Minute)) }, start.Add(time.Minute), true},
+		"the bound of a missing reset": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseQuota, WindowID: "5h"}, "m") }, nil, start.Add(fiveHours), false},
+		"an unnamed one by a complete read with room": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseQuota}, "m") },
+			func(a *Account) { a.readAll(90, 90, 90, time.Minute) }, start.Add(time.Minute), false},
+		"an unnamed one not by an incomplete read": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseQuota}, "m") },
+			func(a *Account) { a.see("5h", 0, reset, time.Minute) }, start.Add(time.Minute), true},
+		"an unnamed one not by a read with one window above 90": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseQuota}, "m") },
+			func(a *Account) { a.readAll(91, 10, 10, time.Minute) }, start.Add(time.Minute), true},
+		"an unnamed one not by a complete read from before": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseQuota}, "m") },
+			func(a *Account) { a.readAll(1, 1, 1, -time.Minute) }, start.Add(time.Minute), true},
+		"signed out: not by time": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseAuth}, "m") }, nil, start.Add(1000 * time.Hour), true},
+		"signed out: not by a quota read": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseAuth}, "m") },
+			func(a *Account) { a.readAll(0, 0, 0, time.Minute) }, start.Add(time.Minute), true},
+		"signed out: by a sign-in": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseAuth}, "m") }, func(a *Account) { a.ClearAuth() }, start, false},
+		"not entitled: by a day": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseNotEntitled, Model: "m"}, "m") }, nil, start.Add(24 * time.Hour), false},
+		"not entitled: not earlier": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseNotEntitled, Model: "m"}, "m") }, nil, start.Add(23 * time.Hour), true},
+		"not entitled: by a change of configuration": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseNotEntitled, Model: "m"}, "m") }, func(a *Account) { a.ClearEntitlement() }, start, false},
+		"both windows: not by the reset of the first": {
+			func(a *Account) {
+				shown98(a)
+				a.refuse(Rejection{Cause: CauseQuota, WindowID: "weekly", ClearsAt: start.Add(50 * time.Hour)}, "m")
+			}, nil, reset, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAccount()
+			c.prepare(a)
+			if c.then != nil {
+				c.then(a)
+			}
+			a.Settle(c.at)
+			if got := a.Blocked("m", false, c.at); got != c.blocked {
+				t.Errorf("blocked = %v; blockers %+v", got, a.Blockers)
+			}
+		})
+	}
+}
+
+func (a *Account) readAll(short, weekly, opus float64, after time.Duration) {
+	a.Observe([]Reading{
+		a.reading("5h", short, start.Add(2*time.Hour), after),
+		a.reading("weekly", weekly, start.Add(50*time.Hour), after),
+		a.reading("weekly:opus", opus, start.Add(50*time.Hour), after),
+	}, start.Add(max(after, 0)))
+}
+
+func TestBoundWithoutAReadLeavesTheWindowUnknown(t *testing.T) {
+	a := newAccount()
+	a.refuse(Rejection{Cause: CauseQuota, WindowID: "5h"}, "m")
+	a.Settle(start.Add(fiveHours))
+	if got := a.Window("5h").State(start.Add(fiveHours)); got != StateUnknown {
+		t.Errorf("state = %s", got)
+	}
+}
+
+func TestReadWithResetDatesTheBlocker(t *testing.T) {
+	a := newAccount()
+	a.refuse(Rejection{Cause: CauseQuota, WindowID: "5h"}, "m")
+	reset := start.Add(3 * time.Hour)
+	a.see("5h", 100, reset, time.Minute)
+	if len(a.Blockers) != 1 || !a.Blockers[0].ClearsAt.Equal(reset) {
+		t.Errorf("blockers = %+v", a.Blockers)
+	}
+}
+
+func TestScopesOfBlockers(t *testing.T) {
+	reset := start.Add(50 * time.Hour)
+	for name, c := range map[string]struct {
+		prepare func(*Account)
+		sonnet  bool
+		opus    bool
+	}{
+		"a window of one model blocks that model": {
+			func(a *Account) {
+				a.refuse(Rejection{Cause: CauseQuota, WindowID: "weekly:opus", ClearsAt: reset}, "opus")
+			}, false, true},
+		"a window of all models blocks all": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseQuota, WindowID: "weekly", ClearsAt: reset}, "opus") }, true, true},
+		"a rejection of one model blocks that model": {
+			func(a *Account) { a.refuse(Rejection{Cause: CauseNotEntitled, Model: "opus"}, "opus") }, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAccount()
+			c.prepare(a)
+			if got := a.Blocked("sonnet", false, start); got != c.sonnet {
+				t.Errorf("sonnet blocked = %v", got)
+			}
+			if got := a.Blocked("opus", false, start); got != c.opus {
+				t.Errorf("opus blocked = %v", got)
+			}
+		})
+	}
+}
+
+func TestShownFullKeepsOnlyPlacementsAway(t *testing.T) {
+	reset := start.Add(2 * time.Hour)
+	exhausted := func(source Source) func(*Account) {
+		return func(a *Account) {
+			r := a.reading("5h", 0, reset, 0)
+			r.State, r.HasUsed, r.Source = Exhausted, false, source
+			a.Observe([]Reading{r}, start)
+		}
+	}
+	for name, c := range map[string]struct {
+		prepare        func(*Account)
+		at             time.Time
+		bound, placing bool
+	}{
+		"100 % shown":                      {func(a *Account) { a.see("5h", 100, reset, 0) }, start, false, true},
+		"99 % shown":                       {func(a *Account) { a.see("5h", 99, reset, 0) }, start, false, false},
+		"until its reset":                  {func(a *Account) { a.see("5h", 100, reset, 0) }, reset, false, false},
+		"until a later read below":         {func(a *Account) { a.see("5h", 100, reset, 0); a.see("5h", 99.5, reset, time.Minute) }, start.Add(time.Minute), false, false},
+		"without a reset until its length": {func(a *Account) { a.see("5h", 100, time.Time{}, 0) }, start.Add(fiveHours + 1), false, false},
+		"exhausted by the official client": {exhausted(SourceOfficialClient), start, false, true},
+		"exhausted by an answer's headers moves sessions as well": {exhausted(SourceResponseHeader), start, true, true},
+		"overage that the user allowed":                           {func(a *Account) { a.AllowOverage = true; exhausted(SourceResponseHeader)(a) }, start, false, false},
+		"a real rejection blocks all the same": {
+			func(a *Account) {
+				a.AllowOverage = true
+				a.refuse(Rejection{Cause: CauseQuota, WindowID: "5h", ClearsAt: reset}, "m")
+			}, start, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAccount()
+			c.prepare(a)
+			a.Settle(c.at)
+			if got := a.Blocked("m", false, c.at); got != c.bound {
+				t.Errorf("bound sessions blocked = %v", got)
+			}
+			if got := a.Blocked("m", true, c.at); got != c.placing {
+				t.Errorf("placements blocked = %v", got)
+			}
+		})
+	}
+}
+
+func TestClearing(t *testing.T) {
+	reset, weekly := start.Add(2*time.Hour), start.Add(50*time.Hour)
+	for name, c := range map[string]struct {
+		prepare      func(*Account)
+		dated, exact bool
+		at           time.Time
+		window       string
+	}{
+		"the later of two": {func(a *Account) {
+			a.refuse(Rejection{Cause: CauseQuota, WindowID: "weekly", ClearsAt: weekly}, "m")
+			a.refuse(Rejection{Cause: CauseQuota, WindowID: "5h", ClearsAt: reset}, "m")
+		}, true, true, weekly, "weekly"},
+		"a bound is not exact": {func(a *Account) {
+			a.refuse(Rejection{Cause: CauseQuota, WindowID: "5h"}, "m")
+		}, true, false, start.Add(fiveHours), "5h"},
+		"an earlier bound is not exact either": {func(a *Account) {
+			a.refuse(Rejection{Cause: CauseQuota, WindowID: "weekly", ClearsAt: weekly}, "m")
+			a.refuse(Rejection{Cause: CauseQuota, WindowID: "5h"}, "m")
+		}, true, false, weekly, "weekly"},
+		"a sign-in has no date": {func(a *Account) {
+			a.refuse(Rejection{Cause: CauseAuth}, "m")
+			a.refuse(Rejection{Cause: CauseQuota, WindowID: "5h", ClearsAt: reset}, "m")
+		}, false, false, start, ""},
+		"an entitlement has no date": {func(a *Account) {
+			a.refuse(Rejection{Cause: CauseNotEntitled}, "m")
+		}, false, false, start, ""},
+		"a cooldown has one": {func(a *Account) {
+			a.refuse(Rejection{Cause: CauseThrottle, RetryAfter: 5 * time.Second}, "m")
+		}, true, true, start.Add(5 * time.Second), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAccount()
+			c.prepare(a)
+			got, blocked := a.Clearing("m", true, start)
+			if !blocked || got.Dated != c.dated || got.Exact != c.exact || !got.At.Equal(c.at) || got.Governing.Window != c.window {
+				t.Errorf("clearing = %+v", got)
+			}
+		})
+	}
+}
+
+func TestCooldowns(t *testing.T) {
+	throttle := func(hint time.Duration) time.Duration {
+		return throttled(Rejection{RetryAfter: hint}, start).Until.Sub(start)
+	}
+	if throttle(0) != 30*time.Second || throttle(7*time.Second) != 7*time.Second || throttle(100*time.Hour) != time.Hour {
+		t.Errorf("pauses are %v, %v, %v", throttle(0), throttle(7*time.Second), throttle(100*time.Hour))
+	}
+	var c Cooldown
+	var pauses []time.Duration
+	for range 7 {
+		c = c.unreachable(start)
+		pauses = append(pauses, max(c.Until.Sub(start), 0))
+	}
+	want := []time.Duration{0, 5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute}
+	for i := range want {
+		if pauses[i] != want[i] {
+			t.Errorf("pause after failure %d = %v, want %v", i+1, pauses[i], want[i])
+		}
+	}
+	a := newAccount()
+	a.Network = c
+	a.Reached(start.Add(-time.Second))
+	if a.Network.Failures == 0 {
+		t.Error("an attempt from before the trouble ended it")
+	}
+	a.Reached(start)
+	if a.Network.Failures != 0 {
+		t.Error("an attempt from after the trouble did not end it")
+	}
+}
+
+func TestBlockersAreBounded(t *testing.T) {
+	a := newAccount()
+	a.refuse(Rejection{Cause: CauseAuth}, "m")
+	for i := range 10 * maxBlockers {
+		a.refuse(Rejection{Cause: CauseNotEntitled, Model: string(rune('A' + i))}, "m")
+	}
+	if len(a.Blockers) != maxBlockers || !a.SignedOut() {
+		t.Errorf("%d blockers, signed out %v", len(a.Blockers), a.SignedOut())
+	}
+}
+
+func TestRestoredWindowsAreWhatTheyWere(t *testing.T) {
+	a := newAccount()
+	a.seeAll(30, 20, 10)
+	a.work("m", 5, start)
+	b := NewAccount(a.ID, a.Windows, a.Blockers, a.Completed)
+	near(t, "used", b.Used(b.Window("5h")), a.Used(a.Window("5h")))
+	a.work("m", 5, start)
+	near(t, "used of a copy", b.Used(b.Window("5h")), 32.5)
+}
