@@ -21,15 +21,22 @@ type readiness struct {
 // configuration applied before anything listens.
 func (a *Agent) ready() (bool, []byte) {
 	answer := readiness{Service: serviceName, Version: a.options.Version, Ready: !a.draining.Load(), Providers: map[string]plugin.State{}}
+	states := map[string]plugin.State{}
 	for _, info := range a.host.List() {
-		switch info.State {
-		case plugin.StateDisabled:
-			continue
-		case plugin.StateReady, plugin.StateFailed:
+		states[info.Provider] = info.State
+	}
+	for _, provider := range a.providers() {
+		state, known := states[provider]
+		if !known {
+			// The host has not come to it yet.
+			state = plugin.StateStarting
+		}
+		switch state {
+		case plugin.StateDisabled, plugin.StateReady, plugin.StateFailed:
 		default:
 			answer.Ready = false
 		}
-		answer.Providers[info.Provider] = info.State
+		answer.Providers[provider] = state
 	}
 	body, err := json.Marshal(answer)
 	if err != nil {
