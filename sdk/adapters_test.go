@@ -231,6 +231,9 @@ func (d deaf) Lease(context.Context, sdk.Account, sdk.LeaseRequest) (sdk.Lease, 
 	select {}
 }
 
+// Drain never returns either.
+func (d deaf) Drain(context.Context) error { select {} }
+
 // unnamed has a descriptor that no daemon can use.
 type unnamed struct{ plain }
 

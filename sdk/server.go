@@ -129,18 +129,27 @@ func (s *adapterServer) drain(ctx context.Context) {
 	s.calls.idle(ctx)
 }
 
+// tellDrain does not wait longer than ctx for an adapter that does not look at it.
 func (s *adapterServer) tellDrain(ctx context.Context) {
 	drainer, ok := s.adapter.(Drainer)
 	if !ok {
 		return
 	}
-	defer func() {
-		if value := recover(); value != nil {
-			_ = s.calls.panicked("drain", value)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		defer func() {
+			if value := recover(); value != nil {
+				_ = s.calls.panicked("drain", value)
+			}
+		}()
+		if err := drainer.Drain(ctx); err != nil {
+			s.logger.Warn("drain adapter", "error", oneLine(err.Error()))
 		}
 	}()
-	if err := drainer.Drain(ctx); err != nil {
-		s.logger.Warn("drain adapter", "error", oneLine(err.Error()))
+	select {
+	case <-told:
+	case <-ctx.Done():
 	}
 }
 

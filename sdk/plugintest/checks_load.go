@@ -39,9 +39,12 @@ func (s *suite) load(ctx context.Context, f *findings, fix string) {
 	var exchanges []exchange
 	for _, c := range s.fixtures.Outcomes {
 		req, _ := s.evidence(c)
-		if want, err := s.classify(ctx, req); err == nil {
-			exchanges = append(exchanges, exchange{req, want})
+		want, err := s.classify(ctx, req)
+		if err != nil {
+			f.add(fix, "case %q, alone: Classify: %v", c.Name, err)
+			return
 		}
+		exchanges = append(exchanges, exchange{req, want})
 	}
 	var mu sync.Mutex // guards f
 	add := func(format string, args ...any) {

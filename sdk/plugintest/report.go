@@ -67,6 +67,8 @@ type findings struct {
 	check  *Check
 	redact func(string) string
 	seen   map[Problem]bool
+	// late: a call missed its deadline, and more of them would only take time.
+	late bool
 }
 
 func (f *findings) add(fix, format string, args ...any) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -36,7 +37,15 @@ func RunBinary(ctx context.Context, path, fixturesFile string) (Report, error) {
 	if _, err := os.Stat(path); err != nil {
 		return Report{}, fmt.Errorf("find adapter: %w", err)
 	}
-	return runSuite(ctx, func(args ...string) *exec.Cmd { return exec.Command(path, args...) }, fixtures)
+	return RunCommand(ctx, []string{path}, fixtures)
+}
+
+// RunCommand runs the suite against the adapter that a command line starts, such as that of an interpreter and a script.
+// What the suite passes to the adapter comes after it.
+func RunCommand(ctx context.Context, argv []string, fixtures Fixtures) (Report, error) {
+	return runSuite(ctx, func(args ...string) *exec.Cmd {
+		return exec.Command(argv[0], append(slices.Clone(argv[1:]), args...)...)
+	}, fixtures)
 }
 
 // suite is one run.
