@@ -184,3 +184,14 @@ func (r *refusal) restore(sequence uint64, body io.Reader) error {
 	}
 	return r.owner.restore(sequence, body)
 }
+
+// witness is an owner that notes the snapshots it is shown and refuses all of them.
+type witness struct{ bodies [][]byte }
+
+func (w *witness) restore(_ uint64, body io.Reader) error {
+	data, err := io.ReadAll(body)
+	w.bodies = append(w.bodies, data)
+	return errors.Join(err, errors.New("not today"))
+}
+
+func (w *witness) apply(uint64, []byte) error { return nil }

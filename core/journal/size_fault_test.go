@@ -7,4 +7,5 @@ const (
 	mutationPoints = 30_000
 	flipStep       = 1
 	contests       = 100
+	malformedFiles = 10_000
 )

@@ -8,4 +8,5 @@ const (
 	mutationPoints = 3_000
 	flipStep       = 5 // every bit of a byte in turn
 	contests       = 10
+	malformedFiles = 1_000
 )
