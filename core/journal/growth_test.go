@@ -1,0 +1,187 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// binding is about as long as a binding is.
+func binding(i int) fact {
+	return fact{
+		Key:   fmt.Sprintf("claude/%08x-1111-4222-8333-444455556666 claude-sonnet", i),
+		Value: "work 2026-11-30T02:00:00.123456789Z 2026-11-30T02:30:00.123456789Z initial session placed on the account with most left",
+	}
+}
+
+// TestAHundredThousandEntries reports how long a start takes from a journal alone and from a snapshot, and what they weigh.
+func TestAHundredThousandEntries(t *testing.T) {
+	const n = 100_000
+	dir := filepath.Join(t.TempDir(), "state")
+	o := &owner{}
+	j, err := Open(Options{Dir: dir, Limits: Limits{RotateEntries: 2 * n, RotateBytes: 1 << 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Recover(o.restore, o.apply); err != nil {
+		t.Fatal(err)
+	}
+	o.answer(j)
+	for i := range n {
+		sequence := mustWrite(t, j, o, binding(i).Key, binding(i).Value)
+		if i%1000 == 0 {
+			mustBeDurable(t, j, sequence)
+		}
+	}
+	mustBeDurable(t, j, n)
+	journalBytes := j.Stats().JournalBytes
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fromJournal := startTime(t, dir, n)
+	fromSnapshot := startTime(t, dir, n)
+	t.Logf("journal of %d bytes, %d a binding: recovered in %v", journalBytes, journalBytes/n, fromJournal.Duration)
+	t.Logf("snapshot of entry %d: recovered in %v", fromSnapshot.SnapshotSequence, fromSnapshot.Duration)
+}
+
+// startTime recovers, and lets a snapshot be written.
+func startTime(t *testing.T, dir string, n int) Recovered {
+	t.Helper()
+	rows := 0
+	j, err := Open(Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := json.RawMessage(`{}`)
+	last := uint64(0)
+	err = j.Recover(func(sequence uint64, body io.Reader) error {
+		last = sequence
+		restored, err = io.ReadAll(body)
+		rows = int(sequence)
+		return err
+	}, func(sequence uint64, _ []byte) error {
+		rows++
+		last = sequence
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows != n {
+		t.Errorf("%d rows, want %d", rows, n)
+	}
+	err = j.Snapshot(func(w io.Writer) (uint64, error) {
+		_, err := w.Write(restored)
+		return last, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return j.Recovered()
+}
+
+// TestASnapshotBeingWrittenHoldsUpNobody appends while a snapshot stands half written, for as long as it likes.
+func TestASnapshotBeingWrittenHoldsUpNobody(t *testing.T) {
+	j, o := openIn(t, filepath.Join(t.TempDir(), "state"), quick())
+	mustBeDurable(t, j, mustWrite(t, j, o, "a", "0"))
+	begun, finish := make(chan struct{}), make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		err := j.Snapshot(func(w io.Writer) (uint64, error) {
+			sequence, err := o.snapshot(w)
+			close(begun)
+			<-finish
+			return sequence, err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-begun
+	for i := range 100 {
+		mustBeDurable(t, j, mustWrite(t, j, o, "a", keyOf(i)))
+	}
+	close(finish)
+	done.Wait()
+}
+
+// TestLatencyWhileASnapshotIsWritten reports how long appending and waiting take with and without a snapshot of 30 MB being written
+// over and over.
+func TestLatencyWhileASnapshotIsWritten(t *testing.T) {
+	for _, snapshots := range []bool{false, true} {
+		j, o := openIn(t, filepath.Join(t.TempDir(), "state"), Limits{})
+		mustBeDurable(t, j, mustWrite(t, j, o, "a", "0"))
+		ctx, stop := context.WithCancel(t.Context())
+		var writing sync.WaitGroup
+		written := 0
+		if snapshots {
+			writing.Go(func() {
+				for ctx.Err() == nil {
+					if err := j.Snapshot(o.padded); err != nil {
+						t.Error(err)
+						return
+					}
+					written++
+				}
+			})
+		}
+		var appends, waits []time.Duration
+		for i := range latencySamples {
+			start := time.Now()
+			sequence := mustWrite(t, j, o, binding(i).Key, binding(i).Value)
+			appended := time.Now()
+			mustBeDurable(t, j, sequence)
+			appends = append(appends, appended.Sub(start))
+			waits = append(waits, time.Since(appended))
+		}
+		stop()
+		writing.Wait()
+		t.Logf("snapshots being written: %v (%d): append p50 %v p99 %v, durable p50 %v p99 %v max %v", snapshots, written,
+			quantile(appends, .5), quantile(appends, .99), quantile(waits, .5), quantile(waits, .99), quantile(waits, 1))
+	}
+}
+
+// padded is a snapshot as long as that of a hundred thousand bindings.
+func (o *owner) padded(w io.Writer) (uint64, error) {
+	sequence, err := o.snapshot(w)
+	for i := 0; i < 30 && err == nil; i++ {
+		_, err = w.Write(slices.Repeat([]byte(" "), 1<<20))
+	}
+	return sequence, err
+}
+
+func quantile(durations []time.Duration, q float64) time.Duration {
+	slices.Sort(durations)
+	return durations[min(int(q*float64(len(durations))), len(durations)-1)]
+}
+
+func TestQuantilesAreUpperBounds(t *testing.T) {
+	var r recorder
+	for i := range 1000 {
+		r.record(time.Duration(i+1) * time.Microsecond)
+	}
+	l := r.load()
+	if l.Count != 1000 || l.Sum != 500500*time.Microsecond {
+		t.Errorf("%d durations, %v in all", l.Count, l.Sum)
+	}
+	for q, want := range map[float64]time.Duration{0: time.Microsecond, .5: 500 * time.Microsecond, .99: 990 * time.Microsecond} {
+		if got := l.Quantile(q); got < want || got > 2*want {
+			t.Errorf("quantile %v is %v, want at least %v", q, got, want)
+		}
+	}
+	for _, d := range []time.Duration{-1, 0, 1, 2, 3, 4, time.Hour, 1 << 62} {
+		i := latencyBucket(max(d, 0))
+		if i < latencyBuckets-1 && d >= LatencyBound(i) || i > 0 && d < LatencyBound(i-1) && d > 0 {
+			t.Errorf("%d is in bucket %d, under %d", d, i, LatencyBound(i))
+		}
+	}
+}
