@@ -26,7 +26,7 @@ type (
 	Configurer interface {
 		Configure(ctx context.Context, config Config) error
 	}
-	// Validator checks a configuration beyond its schema and applies nothing.
+	// Validator checks a configuration beyond its schema and applies nothing. It sees enabled accounts only.
 	Validator interface {
 		Validate(ctx context.Context, config Config) []Diagnostic
 	}

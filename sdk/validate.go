@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sort"
 
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
@@ -24,6 +25,8 @@ func (s *adapterServer) validate(ctx context.Context, config Config) []Diagnosti
 		found = append(found, checkBlock(account.config, s.descriptor.Account, s.accountSchema, account.Name)...)
 	}
 	if validator, ok := s.adapter.(Validator); ok && !hasError(found) {
+		// A disabled account comes without its credential: what it lacks hinders nobody.
+		config.Accounts = slices.DeleteFunc(slices.Clone(config.Accounts), func(a Account) bool { return !a.Enabled })
 		found = append(found, validator.Validate(ctx, config)...)
 	}
 	return found
