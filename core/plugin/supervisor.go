@@ -194,27 +194,15 @@ func (s *supervisor) attempt(ctx context.Context, w wish, current *instance, pol
 		return next
 	case s.changed(w):
 		return current // the wish is another one: what came of this one does not matter
-	case current != nil && !exited(current):
+	case current != nil:
+		// Should it have ended meanwhile, it is missed next, and started again as it was.
 		s.keep(w, current, failure)
 		return current
-	case current != nil:
-		s.publish(nil)
-		s.setRunning("")
-		current.release()
 	}
 	settle(w.settled, failure)
 	s.granted(w)
 	s.pause(ctx, failure, 0, policy)
 	return nil
-}
-
-func exited(i *instance) bool {
-	select {
-	case <-i.process.done():
-		return true
-	default:
-		return false
-	}
 }
 
 func (s *supervisor) changed(w wish) bool { return s.wished().settled != w.settled }
