@@ -31,6 +31,8 @@ type run struct {
 	world   *world
 	client  client
 	process *exec.Cmd
+	ended   chan struct{}
+	// printed is to be read when it has ended.
 	printed bytes.Buffer
 	// session and said are read from what it printed.
 	session, said string
@@ -85,25 +87,32 @@ func (w *world) begin(c client, resume, text string) *run {
 
 func (w *world) launch(c client, executable string, arguments, environment []string) *run {
 	w.Helper()
-	r := &run{world: w, client: c, process: exec.Command(executable, arguments...)}
+	r := &run{world: w, client: c, process: exec.Command(executable, arguments...), ended: make(chan struct{})}
 	r.process.Dir, r.process.Env = w.workspace(), append(w.isolated(), environment...)
 	r.process.Stdout, r.process.Stderr = &r.printed, &r.printed
 	if err := r.process.Start(); err != nil {
 		w.Fatal(err)
 	}
+	go func() {
+		defer close(r.ended)
+		_ = r.process.Wait() // how it ended is in ProcessState
+	}()
+	// A test that fails early leaves no client behind.
+	w.Cleanup(func() {
+		_ = r.process.Process.Kill()
+		<-r.ended
+	})
 	return r
 }
 
 // wait lets the client end.
 func (r *run) wait() *run {
 	r.world.Helper()
-	ended := make(chan error, 1)
-	go func() { ended <- r.process.Wait() }()
 	select {
-	case <-ended:
+	case <-r.ended:
 	case <-time.After(patience):
 		_ = r.process.Process.Kill()
-		<-ended
+		<-r.ended
 		r.world.Fatalf("%s did not end within %v; it printed\n%s", r.client.provider(), patience, r.printed.String())
 	}
 	r.code = r.process.ProcessState.ExitCode()

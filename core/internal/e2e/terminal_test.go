@@ -3,8 +3,10 @@
 package e2e
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -33,8 +35,27 @@ func (w *world) openTerminal(c client) *terminal {
 	// What the client leaves on the screen stays readable until the test ends.
 	script := "cd '" + w.workspace() + "' && " + strings.Join(command, " ") + "; exec cat"
 	t.tmux(environment, "new-session", "-d", "-x", "120", "-y", "40", "-s", "client", script)
-	w.Cleanup(func() { t.tmux(nil, "kill-server") })
+	leader := strings.TrimSpace(t.tmux(nil, "display-message", "-p", "-t", "client", "#{pane_pid}"))
+	w.Cleanup(func() {
+		t.tmux(nil, "kill-server")
+		eventually(w.T, "the client leaves with its terminal", func() bool { return !sessionLives(leader) })
+	})
 	return t
+}
+
+// sessionLives reports whether a process of that terminal session is left.
+func sessionLives(leader string) bool {
+	// Nothing to be read is a process that has just ended.
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, stat := range stats {
+		text, _ := os.ReadFile(stat)
+		// The name in parentheses may hold anything; state, parent, group and session follow it.
+		_, after, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ")
+		if fields := strings.Fields(after); len(fields) > 3 && fields[3] == leader {
+			return true
+		}
+	}
+	return false
 }
 
 // tmux runs one command at the terminal's own server.
