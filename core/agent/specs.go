@@ -22,7 +22,8 @@ type Setup struct {
 // come beside a Setup.
 func Configure(ctx context.Context, path string, catalogOf func(*config.Host) (*plugin.Catalog, error)) (*Setup, config.Diagnostics, error) {
 	file, diags := config.Parse(path)
-	if diags.HasErrors() {
+	if diags.HasErrors() && len(file.Providers) == 0 {
+		// There is nothing more to find.
 		return nil, nil, diags
 	}
 	catalog, err := catalogOf(&file.Host)
@@ -48,6 +49,7 @@ func Configure(ctx context.Context, path string, catalogOf func(*config.Host) (*
 				Summary:  fmt.Sprintf("Plugin %q cannot be used", spec.Name),
 				Detail:   err.Error(),
 			}))
+			schemas[provider.Name] = nil // said here, so that Decode does not
 			continue
 		}
 		schemas[provider.Name] = description
