@@ -77,6 +77,7 @@ func TestClientsStopAtOnceWhenEveryAccountIsExhausted(t *testing.T) {
 			w.upstream.Script(a.token, upstream.Quota("five_hour", earliest.Add(time.Duration(2-i)*20*time.Minute)))
 		}
 		r := w.begin(c, "", "Say hello").wait()
+		t.Logf("the client says: %s", r.said)
 		if r.code == 0 || r.code == -1 {
 			t.Errorf("the client exited with %d, want a failure of its own", r.code)
 		}
