@@ -19,9 +19,16 @@ import (
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
 )
 
+// hostCommand makes this test binary a daemon that is going to be killed.
+const hostCommand = "plugin-host"
+
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == fakeCommand {
 		runFake(os.Args[2:])
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == hostCommand {
+		runHost(os.Args[2])
 		return
 	}
 	goleak.VerifyTestMain(m)

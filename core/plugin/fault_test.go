@@ -1,0 +1,9 @@
+//go:build fault
+
+package plugin
+
+import "testing"
+
+func TestFaultThousandCrashes(t *testing.T) { crashCampaign(t, 1000) }
+
+func TestFaultTwoHundredKilledDaemons(t *testing.T) { orphanCampaign(t, 200) }
