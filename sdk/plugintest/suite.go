@@ -23,7 +23,7 @@ const (
 	otherTime     = 10 * time.Second
 )
 
-// RunBinary runs the suite against an executable with the fixtures of a JSON file. The error says why the suite could
+// RunBinary runs the suite against an executable, in its directory, with the fixtures of a JSON file. The error says why the suite could
 // not run; what it found is in the report. When ctx ends, the suite stops at the check that it is in.
 func RunBinary(ctx context.Context, path, fixturesFile string) (Report, error) {
 	fixtures, err := Read(fixturesFile)
@@ -37,7 +37,11 @@ func RunBinary(ctx context.Context, path, fixturesFile string) (Report, error) {
 	if _, err := os.Stat(path); err != nil {
 		return Report{}, fmt.Errorf("find adapter: %w", err)
 	}
-	return RunCommand(ctx, []string{path}, fixtures)
+	return runSuite(ctx, func(args ...string) *exec.Cmd {
+		cmd := exec.Command(path, args...)
+		cmd.Dir = filepath.Dir(path)
+		return cmd
+	}, fixtures)
 }
 
 // RunCommand runs the suite against the adapter that a command line starts, such as that of an interpreter and a script.
