@@ -27,7 +27,10 @@ func Configure(ctx context.Context, path string, catalogOf func(*config.Host) (*
 		return nil, nil, diags
 	}
 	catalog, err := catalogOf(&file.Host)
-	if err != nil {
+	switch {
+	case err != nil && diags.HasErrors():
+		return nil, nil, diags // which may well be the cause
+	case err != nil:
 		return nil, nil, err
 	}
 	bundled, err := catalog.Bundled()
@@ -36,10 +39,14 @@ func Configure(ctx context.Context, path string, catalogOf func(*config.Host) (*
 	}
 	specs := make([]plugin.Spec, 0, len(file.Providers))
 	schemas := map[string]*pluginv1.DescribeResponse{}
+	for _, spec := range bundled {
+		schemas[spec.Provider] = nil // for what a misspelt provider may have meant
+	}
 	for _, provider := range file.Providers {
 		spec, ok := specOf(&file.Host, provider, bundled)
 		if !ok {
 			// Decode says at the right line that there is no such plugin.
+			delete(schemas, provider.Name)
 			continue
 		}
 		description, err := catalog.Describe(ctx, spec)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -143,6 +144,9 @@ func (f *File) state(b *stateBlock) State {
 	if b.Dir == "" {
 		f.fail(valueRange(b.Body, "dir"), "Empty path", "Name a directory, or leave dir out for %s.", defaultStateDir())
 		s.Dir = defaultStateDir()
+	}
+	if info, err := os.Stat(s.Dir); err == nil && !info.IsDir() {
+		f.fail(valueRange(b.Body, "dir"), "Not a directory", "%q is a file. Name a directory, which is made when it is missing.", b.Dir)
 	}
 	f.between(b.Body, "max_bindings", b.MaxBindings, 1, 10_000_000)
 	if path := controlSocket(s.Dir); len(path) > maxSocketPath {

@@ -1,0 +1,315 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// binaries is where the executables of this tree are built, once for all tests.
+var binaries string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "noria-main-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-o", dir+"/",
+		"./../noria", "./../noria-provider-claude", "./../noria-provider-codex", "./../noria-provider-simulated")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "build:", err)
+		return 1
+	}
+	binaries = dir
+	return m.Run()
+}
+
+// world is a home of its own for the commands of one test.
+type world struct {
+	*testing.T
+	dir string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	// The names of sockets must be short, and those of the usual temporary directories of tests are not.
+	dir, err := os.MkdirTemp("", "nw-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return &world{T: t, dir: dir}
+}
+
+func (w *world) path(names ...string) string {
+	return filepath.Join(append([]string{w.dir}, names...)...)
+}
+
+// config writes a configuration whose state is in this world.
+func (w *world) config(text string) string {
+	w.Helper()
+	path := w.path("noria.hcl")
+	if err := os.WriteFile(path, []byte("state {\n  dir = \"state\"\n}\n"+text), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+func (w *world) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(binaries, "noria"), args...)
+	cmd.Env = []string{"HOME=" + w.path("home"), "PATH=" + os.Getenv("PATH"), "NORIA_CLAUDE_TOKEN=made-up-token"}
+	return cmd
+}
+
+func (w *world) noria(args ...string) (code int, stdout, stderr string) {
+	w.Helper()
+	cmd := w.command(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		w.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// serve starts a daemon and returns once it answers; it is stopped at the end of the test.
+func (w *world) serve(config string) {
+	w.Helper()
+	cmd := w.command("serve", "-config", config)
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	ready, drained := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(drained)
+		var seen bytes.Buffer
+		buffer := make([]byte, 4096)
+		for {
+			n, err := log.Read(buffer)
+			before := bytes.Contains(seen.Bytes(), []byte("serving"))
+			seen.Write(buffer[:n])
+			if !before && bytes.Contains(seen.Bytes(), []byte("serving")) {
+				close(ready)
+			}
+			if err != nil {
+				if !bytes.Contains(seen.Bytes(), []byte("serving")) {
+					w.Errorf("the daemon ended: %s", seen.String())
+					close(ready)
+				}
+				return
+			}
+		}
+	}()
+	<-ready
+	w.Cleanup(func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			w.Error(err)
+		}
+		<-drained
+		if err := cmd.Wait(); err != nil {
+			w.Errorf("the daemon ended with %v", err)
+		}
+	})
+}
+
+// untilReady asks until all adapters are ready.
+func (w *world) untilReady(config string) {
+	w.Helper()
+	var stdout, stderr string
+	for range 500 {
+		var code int
+		if code, stdout, stderr = w.noria("plugins", "list", "-strict", "-config", config); code == 0 && strings.Contains(stdout, "ready") {
+			return
+		}
+	}
+	w.Fatalf("the adapters are not ready:\n%s%s", stdout, stderr)
+}
+
+// simulatedAt serves the simulated provider.
+func simulatedAt(address string) string {
+	return fmt.Sprintf("listen {\n  address = %q\n}\nprovider \"simulated\" {\n  account \"a\" {}\n}\n", address)
+}
+
+func TestExamplesAreValidAndFormatted(t *testing.T) {
+	files, err := filepath.Glob("../../examples/configs/*.hcl")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	w := newWorld(t)
+	for _, file := range append(files, "../../noria.hcl.example") {
+		if code, _, stderr := w.noria("config", "validate", file); code != 0 {
+			t.Errorf("%s: exit %d\n%s", file, code, stderr)
+		}
+		if code, _, stderr := w.noria("config", "fmt", "-check", file); code != 0 {
+			t.Errorf("%s is not formatted: %s", file, stderr)
+		}
+	}
+}
+
+func TestExampleHasEverySettingOfTheBundledPlugins(t *testing.T) {
+	example, err := os.ReadFile("../../noria.hcl.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	for _, plugin := range []string{"claude", "codex"} {
+		_, stdout, stderr := w.noria("plugins", "info", plugin, "-json")
+		var info struct {
+			Config  []struct{ Name, Default string } `json:"config_schema"`
+			Account []struct{ Name, Default string } `json:"account_schema"`
+		}
+		if err := json.Unmarshal([]byte(stdout), &info); err != nil || len(info.Config) == 0 || len(info.Account) == 0 {
+			t.Fatalf("%s: %v %q %q", plugin, err, stdout, stderr)
+		}
+		for _, a := range append(info.Config, info.Account...) {
+			setting := regexp.MustCompile(`(?m)^\s*(# )?` + a.Name + `\s+= ` + regexp.QuoteMeta(a.Default))
+			if !setting.Match(example) {
+				t.Errorf("%s of %s, by default %s, is not in noria.hcl.example", a.Name, plugin, a.Default)
+			}
+		}
+	}
+}
+
+func TestBadInputIsAnErrorWithARemedy(t *testing.T) {
+	trace := regexp.MustCompile(`goroutine \d+|panic:|\.go:\d+`)
+	for _, c := range []struct {
+		rule string
+		// prepare returns the arguments.
+		prepare func(w *world) []string
+		code    int
+		says    []string
+	}{
+		{"unknown attributes", func(w *world) []string {
+			return []string{"serve", "-config", w.config("listen {\n  adress = \"127.0.0.1:1\"\n}\ntelemetry {\n  refresh = \"1s\"\n}\n")}
+		}, 78, []string{"noria.hcl:5,3", `Did you mean "address"?`, "refresh is between 30s and 5m"}},
+		{"an unknown attribute of a plugin", func(w *world) []string {
+			return []string{"serve", "-config", w.config("provider \"claude\" {\n  account \"work\" {\n    hme = \"~/.claude\"\n  }\n}\n")}
+		}, 78, []string{"noria.hcl:6,5", `Did you mean "home"?`}},
+		{"what only the plugin can know", func(w *world) []string {
+			return []string{"config", "validate", w.config("provider \"claude\" {\n  upstream = \"http://192.0.2.1\"\n  account \"work\" {}\n}\n")}
+		}, 78, []string{"noria.hcl:5,14", "Invalid upstream", "noria.hcl:6,3", "Account has no login"}},
+		{"no configuration", func(w *world) []string { return []string{"serve", "-config", w.path("none.hcl")} },
+			78, []string{"No configuration file", "noria init"}},
+		{"a configuration that may not be read as a file", func(w *world) []string { return []string{"serve", "-config", w.dir} },
+			78, []string{"it is no regular file"}},
+		{"an unknown provider", func(w *world) []string {
+			return []string{"serve", "-config", w.config("provider \"claud\" {}\n")}
+		}, 78, []string{"Unknown provider", `Did you mean "claude"?`}},
+		{"a plugin with another digest", func(w *world) []string {
+			path := w.plugin("#!/bin/sh\nexit 7\n")
+			return []string{"serve", "-config", w.config(fmt.Sprintf("plugin \"acme\" {\n  path = %q\n  sha256 = %q\n}\nprovider \"acme\" {}\n", path, strings.Repeat("0", 64)))}
+		}, 78, []string{`Plugin "acme" cannot be used`, "pin it again"}},
+		{"a plugin that does not start", func(w *world) []string {
+			path := w.plugin("#!/bin/sh\necho cannot read token >&2\nexit 7\n")
+			return []string{"serve", "-config", w.config(fmt.Sprintf("plugin \"acme\" {\n  path = %q\n  dev = true\n}\nprovider \"acme\" {}\n", path))}
+		}, 78, []string{`Plugin "acme" cannot be used`, "exit status 7", "cannot read token"}},
+		{"a plugin that is not there", func(w *world) []string {
+			return []string{"serve", "-config", w.config("plugin \"acme\" {\n  path = \"none\"\n  dev = true\n}\nprovider \"acme\" {}\n")}
+		}, 78, []string{`Plugin "acme" cannot be used`, "no executable at the configured path"}},
+		{"a port in use", func(w *world) []string {
+			held, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				w.Fatal(err)
+			}
+			w.Cleanup(func() { held.Close() })
+			return []string{"serve", "-config", w.config(simulatedAt(held.Addr().String()))}
+		}, 78, []string{"listen on 127.0.0.1:", "taken by another program"}},
+		{"a second daemon", func(w *world) []string {
+			config := w.config(simulatedAt("127.0.0.1:0"))
+			w.serve(config)
+			return []string{"serve", "-config", config}
+		}, 78, []string{"another daemon uses this state directory; stop it", "holds it"}},
+		{"a state directory that is a file", func(w *world) []string {
+			if err := os.WriteFile(w.path("state"), nil, 0o600); err != nil {
+				w.Fatal(err)
+			}
+			return []string{"serve", "-config", w.config(simulatedAt("127.0.0.1:0"))}
+		}, 78, []string{"noria.hcl:2,9", "is a file"}},
+		{"a trace that is none", func(w *world) []string { return []string{"simulate", w.config("")} }, 1, []string{"line 1"}},
+		{"no trace", func(w *world) []string { return []string{"simulate", w.path("none")} }, 1, []string{"no such file"}},
+		{"no plugin of that name", func(w *world) []string { return []string{"plugins", "info", "acme"} }, 1, []string{"there is no plugin acme"}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			w := newWorld(t)
+			code, stdout, stderr := w.noria(c.prepare(w)...)
+			if code != c.code {
+				t.Errorf("exit %d, want %d", code, c.code)
+			}
+			// Lines break anywhere.
+			flat := strings.Join(strings.Fields(stderr), " ")
+			for _, words := range c.says {
+				if !strings.Contains(flat, words) {
+					t.Errorf("it does not say %q:\n%s", words, stderr)
+				}
+			}
+			if trace.MatchString(stdout + stderr) {
+				t.Errorf("a stack trace is shown:\n%s", stderr)
+			}
+		})
+	}
+}
+
+// plugin writes an executable.
+func (w *world) plugin(script string) string {
+	w.Helper()
+	path := w.path("noria-provider-acme")
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+func TestCommandsOfARunningDaemon(t *testing.T) {
+	w := newWorld(t)
+	config := w.config(simulatedAt("127.0.0.1:0"))
+	w.serve(config)
+	w.untilReady(config)
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"plugins", "list", "-strict"}, 0, "bundled"},
+		{[]string{"plugins", "restart", "simulated"}, 0, "ready"},
+		{[]string{"status"}, 0, "simulated/a"},
+		{[]string{"accounts", "disable", "simulated/a"}, 0, "simulated/a is disabled.\n"},
+		{[]string{"explain", "-new", "simulated"}, 3, "no account can serve"},
+		{[]string{"accounts", "enable", "simulated/a"}, 0, "simulated/a is enabled.\n"},
+		{[]string{"explain", "-new", "simulated"}, 0, "simulated/a"},
+		{[]string{"reload"}, 0, "Nothing differs.\n"},
+		{[]string{"state", "export"}, 0, `"bindings": []`},
+		{[]string{"token", "show"}, 0, "\n"},
+		{[]string{"doctor"}, 0, "valid, and the plugins agree"},
+		{[]string{"config", "show"}, 0, `provider "simulated"`},
+	} {
+		code, stdout, stderr := w.noria(append(c.args, "-config", config)...)
+		if code != c.code || !strings.Contains(stdout, c.says) {
+			t.Errorf("%v: exit %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
+		}
+	}
+	broken := w.config(simulatedAt("127.0.0.1:0") + "log {\n  level = \"loud\"\n}\n")
+	code, _, stderr := w.noria("reload", "-config", broken)
+	if code != 78 || !strings.Contains(stderr, "Nothing was applied") {
+		t.Errorf("reload of a broken configuration: exit %d\n%s", code, stderr)
+	}
+}
