@@ -24,13 +24,15 @@ type clock struct {
 	id     string
 	kind   sdk.WindowKind
 	length time.Duration
-	used   float64
+	// share of a request's cost that this window bears.
+	share float64
+	used  float64
 	// resetsAt is zero while the window has not started.
 	resetsAt time.Time
 }
 
-func newClock(declared sdk.WindowDeclaration, used float64, left time.Duration, now time.Time) clock {
-	c := clock{id: declared.ID, kind: declared.Kind, length: declared.Length, used: used}
+func newClock(declared sdk.WindowDeclaration, share, used float64, left time.Duration, now time.Time) clock {
+	c := clock{id: declared.ID, kind: declared.Kind, length: declared.Length, share: share, used: used}
 	if left == 0 || left > c.length {
 		left = c.length
 	}
@@ -96,8 +98,8 @@ func newMeter(account string, provider providerBlock, block accountBlock, now ti
 		token:      rand.Text(),
 		generation: rand.Text(),
 		clocks: []clock{
-			newClock(windows[0], block.FiveHourUsed, block.FiveHourLeft, now),
-			newClock(windows[1], block.WeeklyUsed, block.WeeklyLeft, now),
+			newClock(windows[0], 1, block.FiveHourUsed, block.FiveHourLeft, now),
+			newClock(windows[1], weeklyShare, block.WeeklyUsed, block.WeeklyLeft, now),
 		},
 		costs: mathrand.New(mathrand.NewPCG(uint64(provider.Seed), name.Sum64())),
 	}
@@ -120,22 +122,25 @@ type ruling struct {
 	inStream bool
 }
 
-// rule accepts one request, which spends of the windows, or rejects it when one is full. Rejections alternate between
-// the two ways in which upstreams do that: first in the stream of a 200, then by status.
+// rule accepts one request, which spends of the windows, or rejects it when it does not fit into one, which is then full.
+// So an account is found to be used up by a rejection, as in life. Rejections alternate between the two ways in which
+// upstreams do that: first in the stream of a 200, then by status.
 func (m *meter) rule(now time.Time) ruling {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	clocks := m.rolled(now)
-	for _, c := range clocks {
-		if c.full() {
-			m.rejected++
-			return ruling{clocks: clocks, rejectedBy: c.id, inStream: m.rejected%2 == 1}
-		}
-	}
 	// A third more or less than the average.
 	cost := m.provider.Cost * (2 + 2*m.costs.Float64()) / 3
-	m.clocks[0].spend(cost, now)
-	m.clocks[1].spend(cost*weeklyShare, now)
+	for i, c := range m.rolled(now) {
+		if c.used+cost*m.clocks[i].share <= 100 {
+			continue
+		}
+		m.clocks[i].spend(100, now)
+		m.rejected++
+		return ruling{clocks: m.rolled(now), rejectedBy: c.id, inStream: m.rejected%2 == 1}
+	}
+	for i := range m.clocks {
+		m.clocks[i].spend(cost*m.clocks[i].share, now)
+	}
 	return ruling{clocks: m.rolled(now)}
 }
 

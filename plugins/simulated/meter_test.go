@@ -51,6 +51,24 @@ func TestFullWindowRejectsUntilItResets(t *testing.T) {
 	}
 }
 
+func TestAccountIsFoundToBeUsedUpByARejection(t *testing.T) {
+	m := testMeter(1, accountBlock{FiveHourUsed: 10})
+	for range 10 {
+		before := m.read(noon)[0]
+		ruled := m.rule(noon)
+		if before.full() || ruled.rejectedBy == "" && ruled.clocks[0].full() {
+			t.Fatalf("the window is full at %v before anything was rejected", before.used)
+		}
+		if ruled.rejectedBy != "" {
+			if !ruled.clocks[0].full() {
+				t.Errorf("rejected at %v", ruled.clocks[0].used)
+			}
+			return
+		}
+	}
+	t.Error("ten requests of a third of the window each were accepted")
+}
+
 func TestFreeFiveHoursDoNotOverrideAFullWeek(t *testing.T) {
 	m := testMeter(1, accountBlock{WeeklyUsed: 100})
 	if ruled := m.rule(noon); ruled.rejectedBy != windowWeekly {
