@@ -245,7 +245,7 @@ func (c *Client) invokeOn(ctx context.Context, i *instance, deadline time.Durati
 // callError tells a failed call by gRPC's code alone: the text is the adapter's.
 func callError(method string, err error) error {
 	var refused *RefusedError
-	if errors.As(err, &refused) {
+	if errors.As(err, &refused) || errors.Is(err, ErrUnknown) {
 		return err
 	}
 	if errors.Is(err, ErrBadAnswer) {

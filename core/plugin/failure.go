@@ -31,7 +31,7 @@ const (
 	ReasonHandshakeTLS      Reason = "handshake_certificate"
 	ReasonConnect           Reason = "connect_failed"
 	ReasonInit              Reason = "init_failed"
-	// ReasonIdentity: it calls itself by another name or provider than configured.
+	// ReasonIdentity: it serves another provider than the one it is configured for.
 	ReasonIdentity Reason = "identity_mismatch"
 	// ReasonProtocol: it does not serve what every adapter must.
 	ReasonProtocol  Reason = "protocol_mismatch"

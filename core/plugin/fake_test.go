@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"strings"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -34,6 +37,7 @@ const (
 	actHang  = "hang"  // answers when the call is given up, or never
 	actError = "error" // fails with a text that holds a canary
 	actHuge  = "huge"  // answers with more than the limit
+	actFlood = "flood" // streams without end
 )
 
 const canary = "sk-ant-oat01-CANARYaaaa0009MADEUPMADEUPMADEUP-AA"
@@ -81,11 +85,31 @@ func runFake(args []string) {
 		}
 	}
 	f.act(context.Background(), "start")
+	if f.actions["debug"] != "" {
+		f.serveDebug()
+		return
+	}
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: wire.Handshake,
 		Plugins:         plugin.PluginSet{wire.PluginName: f},
 		GRPCServer:      plugin.DefaultGRPCServer,
 	})
+}
+
+// serveDebug serves like an executable started with -debug, and prints the line to attach by.
+func (f *fakeAdapter) serveDebug() {
+	at := make(chan *plugin.ReattachConfig, 1)
+	go plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: wire.Handshake,
+		Plugins:         plugin.PluginSet{wire.PluginName: f},
+		GRPCServer:      plugin.DefaultGRPCServer,
+		Test:            &plugin.ServeTestConfig{Context: context.Background(), ReattachConfigCh: at},
+	})
+	config := <-at
+	line, _ := json.Marshal(wire.Reattach{Protocol: string(config.Protocol), ProtocolVersion: config.ProtocolVersion,
+		Pid: config.Pid, Network: config.Addr.Network(), Address: config.Addr.String()})
+	fmt.Printf("%s='%s'\n", wire.EnvReattach, line)
+	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
 func (f *fakeAdapter) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
@@ -224,6 +248,23 @@ func (f *fakeAdapter) ReadQuota(ctx context.Context, _ *providerv1.ReadQuotaRequ
 		return nil, err
 	}
 	return &providerv1.ReadQuotaResponse{Windows: fakeWindows(25), AuthState: providerv1.AuthState_AUTH_STATE_SIGNED_IN}, nil
+}
+
+// WatchQuota streams as fast as it can, for a stranger too, when it is told to; else there is no such stream.
+func (f *fakeAdapter) WatchQuota(_ *providerv1.WatchQuotaRequest, stream grpc.ServerStreamingServer[providerv1.WatchQuotaResponse]) error {
+	f.mu.Lock()
+	action := f.actions["WatchQuota"]
+	f.mu.Unlock()
+	if action != actFlood {
+		return status.Error(codes.Unimplemented, "no stream")
+	}
+	for n := 0; ; n++ {
+		for _, account := range []string{"work", "stranger", "off"} {
+			if err := stream.Send(&providerv1.WatchQuotaResponse{Account: account, Windows: fakeWindows(float64(n % 100))}); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 func (f *fakeAdapter) CheckAuth(ctx context.Context, _ *providerv1.CheckAuthRequest) (*providerv1.CheckAuthResponse, error) {

@@ -360,7 +360,10 @@ func (h *Host) info(s *supervisor) Info {
 	if info.SHA256 == "" {
 		// It never ran: the file is looked at instead.
 		v := h.Verify(spec)
-		info.SHA256, info.Digest = v.SHA256, v.Digest
+		info.SHA256 = v.SHA256
+		if info.Digest == DigestUnknown {
+			info.Digest = v.Digest
+		}
 	}
 	return info
 }

@@ -1,11 +1,15 @@
 package plugin
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,9 +18,12 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
 	"go.uber.org/goleak"
 
+	"github.com/noria-dev/noria/core/quota"
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
+	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
 
 // hostCommand makes this test binary a daemon that is going to be killed.
@@ -252,5 +259,357 @@ func TestAdapterServesFromStartToClose(t *testing.T) {
 	b.close()
 	if entries, _ := os.ReadDir(filepath.Join(b.dir, "run")); len(entries) != 0 {
 		t.Errorf("run directory still holds %v", entries)
+	}
+}
+
+func TestConfigurationIsSwappedWithoutAGap(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	b.ready(b.fake(fakeConfig{Mark: "one"}))
+	first := b.info().PID
+	stop, calls := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(calls)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := b.client().Unavailable(context.Background(), &providerv1.UnavailableRequest{}); err != nil {
+				calls <- err
+				return
+			}
+		}
+	}()
+	for _, mark := range []string{"two", "three", "four"} {
+		b.ready(b.fake(fakeConfig{Mark: mark}))
+		lease, err := b.client().Lease(t.Context(), "work")
+		if err != nil || lease.Generation != "login-"+mark {
+			t.Errorf("lease after the swap to %s: %q, %v", mark, lease.Generation, err)
+		}
+	}
+	close(stop)
+	if err := <-calls; err != nil {
+		t.Errorf("call during a swap: %v", err)
+	}
+	if info := b.info(); info.PID == first || info.Restarts != 0 {
+		t.Errorf("pid %d after %d, restarts %d", info.PID, first, info.Restarts)
+	}
+}
+
+func TestRefusedConfigurationLeavesTheLastGoodOne(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	b.ready(b.fake(fakeConfig{Mark: "good"}))
+	pid := b.info().PID
+	bad := b.fake(fakeConfig{Refuse: true})
+	var f *Failure
+	if err := b.apply(bad); !errors.As(err, &f) || f.Reason != ReasonConfig || f.Diagnostics[0].Attribute != "endpoint" {
+		t.Fatalf("apply: %v", err)
+	}
+	if info := b.info(); info.State != StateReady || info.PID != pid || info.Failure == nil {
+		t.Errorf("after the refusal: %+v", info)
+	}
+	if lease, err := b.client().Lease(t.Context(), "work"); err != nil || lease.Generation != "login-good" {
+		t.Errorf("lease: %q, %v", lease.Generation, err)
+	}
+}
+
+func TestConfigurationIsValidatedWithoutBeingApplied(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	good, bad := b.fake(fakeConfig{Mark: "good"}), b.fake(fakeConfig{Refuse: true})
+	check := func(when string) {
+		t.Helper()
+		if found, err := b.host.Validate(t.Context(), good); err != nil || len(found) != 0 {
+			t.Errorf("%s, good one: %v, %v", when, found, err)
+		}
+		if found, err := b.host.Validate(t.Context(), bad); err != nil || len(found) != 1 || found[0].Summary != "endpoint is missing" {
+			t.Errorf("%s, bad one: %v, %v", when, found, err)
+		}
+	}
+	check("not running")
+	b.ready(good)
+	pid := b.info().PID
+	check("running")
+	if b.info().PID != pid {
+		t.Error("validation started another process")
+	}
+}
+
+func TestProfileThatTheHostCannotUseFailsTheStartForGood(t *testing.T) {
+	b := newBench(t, quick(), Hooks{OnProfile: func(string, *providerv1.Profile) error { return errors.New("compile profile: bad pattern") }})
+	var f *Failure
+	if err := b.apply(b.fake(fakeConfig{})); !errors.As(err, &f) || f.Reason != ReasonProfile || !f.Permanent || f.Detail != "compile profile: bad pattern" {
+		t.Errorf("apply: %v", err)
+	}
+}
+
+func TestAdapterForAnotherProviderIsRefused(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	spec := b.fake(fakeConfig{})
+	spec.Provider = "other"
+	var f *Failure
+	if err := b.apply(spec); !errors.As(err, &f) || f.Reason != ReasonIdentity || !f.Permanent {
+		t.Errorf("apply: %v", err)
+	}
+}
+
+func TestSpecsThatCannotBeToldApartAreRefused(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	spec := b.fake(fakeConfig{})
+	spec.Disabled = true
+	twin, rival, nameless := spec, spec, spec
+	rival.Name, nameless.Name = "rival", "../x"
+	results := b.host.Apply(t.Context(), []Spec{spec, twin, rival, nameless})
+	for i, want := range []bool{true, false, false, false} {
+		if (results[i].Err == nil) != want {
+			t.Errorf("%s: %v", results[i].Name, results[i].Err)
+		}
+	}
+}
+
+func TestCrashedAdapterSaysHowItEnded(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	b.ready(b.fake(fakeConfig{Actions: map[string]string{"CheckAuth": actExit}}))
+	if _, err := b.client().CheckAuth(t.Context(), "work"); !errors.Is(err, ErrAway) {
+		t.Errorf("CheckAuth: %v", err)
+	}
+	lost := b.awaitState("backoff", in(StateBackoff))
+	if lost.Failure.Reason != ReasonExited || lost.Failure.Exit != "exit status 7" || lost.RetryAt.IsZero() || lost.PID != 0 {
+		t.Errorf("lost: %+v", lost)
+	}
+	if again := b.awaitState("ready", in(StateReady)); again.Restarts != 1 {
+		t.Errorf("restarts %d", again.Restarts)
+	}
+}
+
+func TestRestartByHandStartsAnAdapterThatFailedForGood(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	spec := b.fake(fakeConfig{})
+	text, err := os.ReadFile(spec.Path)
+	must(t, err)
+	must(t, os.WriteFile(spec.Path, append(text, '#'), 0o700))
+	var f *Failure
+	if err := b.apply(spec); !errors.As(err, &f) || f.Reason != ReasonDigestMismatch {
+		t.Fatalf("apply: %v", err)
+	}
+	if info := b.info(); info.State != StateFailed || info.Digest != DigestMismatch || info.SHA256 == spec.SHA256 {
+		t.Errorf("info %+v", info)
+	}
+	must(t, os.WriteFile(spec.Path, text, 0o700))
+	must(t, b.host.Restart(t.Context(), "fake"))
+	if info := b.info(); info.State != StateReady || info.Digest != DigestOK || info.Source != "plugins/noria-provider-fake" {
+		t.Errorf("info %+v", info)
+	}
+	if err := b.host.Restart(t.Context(), "none"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("restart of an unknown one: %v", err)
+	}
+}
+
+func TestDevWaivesTheDigestSaysSoAndSeesNewBinaries(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	spec := b.fake(fakeConfig{})
+	spec.SHA256, spec.Dev = "", true
+	b.ready(spec)
+	if info := b.info(); info.Digest != DigestDev || !info.Dev {
+		t.Errorf("info %+v", info)
+	}
+	if !strings.Contains(b.log.String(), "without a check of its digest") {
+		t.Error("no warning")
+	}
+	first := b.info().PID
+	b.ready(spec)
+	if b.info().PID != first {
+		t.Error("same file, another process")
+	}
+	b.script("noria-provider-fake", fakeScript(t, "print=rebuilt"))
+	b.ready(spec)
+	if b.info().PID == first {
+		t.Error("new file, same process")
+	}
+}
+
+func TestProviderThatIsRemovedIsUnknownAndItsProcessGone(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	b.ready(b.fake(fakeConfig{}))
+	c, pid := b.client(), b.info().PID
+	b.ready()
+	if _, err := b.host.Client("fake"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("client: %v", err)
+	}
+	if _, err := c.Lease(t.Context(), "work"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("lease of the old client: %v", err)
+	}
+	if !gone(pid) || len(b.host.List()) != 0 {
+		t.Errorf("process %d gone: %v, list %v", pid, gone(pid), b.host.List())
+	}
+}
+
+func TestAnswersOfARealAdapterArriveChecked(t *testing.T) {
+	in := &inbox{}
+	b := newBench(t, quick(), in.hooks())
+	b.ready(b.fake(fakeConfig{}))
+	c := b.client()
+	v, err := c.Classify(t.Context(), "work", &providerv1.ClassifyRequest{Status: 429}, time.Now())
+	if err != nil || v.Rejection.Cause != quota.CauseQuota || v.Rejection.WindowID != "5h" {
+		t.Errorf("classify: %+v, %v", v, err)
+	}
+	if status, err := c.CheckAuth(t.Context(), "off"); err != nil || !status.Eligible {
+		t.Errorf("check of a disabled account: %+v, %v", status, err)
+	}
+	if _, err := c.CheckAuth(t.Context(), "stranger"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("check of an unknown account: %v", err)
+	}
+	if _, err := c.LoginCommand(t.Context(), "work"); !errors.Is(err, ErrNotOffered) {
+		t.Errorf("login command: %v", err)
+	}
+	if _, err := c.ListModels(t.Context(), "work"); !errors.Is(err, ErrNotOffered) {
+		t.Errorf("models: %v", err)
+	}
+	must(t, b.host.RefreshQuota(t.Context(), quota.AccountID{Provider: "fake", Name: "work"}))
+	if reports := in.reports(); len(reports) == 0 || reports[0].Readings[0].UsedPercent != 25 {
+		t.Errorf("reports %+v", reports)
+	}
+}
+
+func TestCallIsGivenUpAtItsDeadline(t *testing.T) {
+	timing := quick()
+	timing.classify = 100 * time.Millisecond
+	b := newBench(t, timing, Hooks{})
+	b.ready(b.fake(fakeConfig{Actions: map[string]string{"Classify": actHang}}))
+	if _, err := b.client().Classify(t.Context(), "work", &providerv1.ClassifyRequest{}, time.Now()); !errors.Is(err, ErrAway) {
+		t.Errorf("classify: %v", err)
+	}
+	if b.info().State != StateReady {
+		t.Error("one slow call ended the adapter")
+	}
+}
+
+func TestFloodOfAWatchIsPaced(t *testing.T) {
+	in := &inbox{}
+	timing := quick()
+	timing.observeEvery = 50 * time.Millisecond
+	got := make(chan struct{}, 100)
+	hooks := in.hooks()
+	take := hooks.OnWindows
+	hooks.OnWindows = func(r WindowReport) { take(r); got <- struct{}{} }
+	b := newBench(t, timing, hooks)
+	b.ready(b.fake(fakeConfig{Actions: map[string]string{"WatchQuota": actFlood, "ReadQuota": actError}}))
+	for range 10 {
+		<-got
+	}
+	reports := in.reports()
+	for i, r := range reports {
+		if r.Account.Name != "work" {
+			t.Errorf("report about %s", r.Account)
+		}
+		if i > 0 && in.at[i].Sub(in.at[i-1]) < 45*time.Millisecond {
+			t.Errorf("gap of %v", in.at[i].Sub(in.at[i-1]))
+		}
+	}
+}
+
+func TestHostAttachesToARunningAdapterInDevOnly(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	path := b.script("noria-provider-fake", fakeScript(t))
+	debugged := exec.Command(path, "debug=1")
+	debugged.Env = append(os.Environ(), plugin.EnvUnixSocketDir+"="+filepath.Join(b.dir, "debug"))
+	must(t, os.Mkdir(filepath.Join(b.dir, "debug"), 0o700))
+	stdin, err := debugged.StdinPipe()
+	must(t, err)
+	stdout, err := debugged.StdoutPipe()
+	must(t, err)
+	must(t, debugged.Start())
+	defer func() {
+		_ = stdin.Close()
+		_ = debugged.Wait()
+	}()
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	must(t, err)
+
+	spec := b.spec(path, fakeConfig{Mark: "debug"})
+	spec.Reattach = line
+	var f *Failure
+	if err := b.apply(spec); !errors.As(err, &f) || f.Reason != ReasonReattach {
+		t.Errorf("without dev: %v", err)
+	}
+	spec.Dev = true
+	b.ready(spec)
+	if info := b.info(); info.PID != debugged.Process.Pid || info.Digest != DigestDev {
+		t.Errorf("info %+v", info)
+	}
+	if lease, err := b.client().Lease(t.Context(), "work"); err != nil || lease.Generation != "login-debug" {
+		t.Errorf("lease: %q, %v", lease.Generation, err)
+	}
+	b.close()
+	if gone(debugged.Process.Pid) {
+		t.Error("the host ended a process that is not its own")
+	}
+}
+
+func TestReattachLineIsChecked(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o700))
+	socket := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", socket)
+	must(t, err)
+	defer l.Close()
+	file := filepath.Join(dir, "f")
+	must(t, os.WriteFile(file, nil, 0o600))
+	line := func(network, address, protocol string, version, pid int) string {
+		return fmt.Sprintf(`{"protocol":%q,"protocol_version":%d,"pid":%d,"network":%q,"address":%q}`, protocol, version, pid, network, address)
+	}
+	cases := []struct {
+		name, line string
+		ok         bool
+	}{
+		{"bare JSON", line("unix", socket, "grpc", 1, 42), true},
+		{"whole line", "NORIA_REATTACH='" + line("unix", socket, "grpc", 1, 42) + "'\n", true},
+		{"nonsense", "nonsense", false},
+		{"tcp", line("tcp", "127.0.0.1:1", "grpc", 1, 42), false},
+		{"another protocol", line("unix", socket, "netrpc", 1, 42), false},
+		{"another version", line("unix", socket, "grpc", 2, 42), false},
+		{"no process", line("unix", socket, "grpc", 1, 0), false},
+		{"no socket", line("unix", file, "grpc", 1, 42), false},
+		{"missing", line("unix", filepath.Join(dir, "none"), "grpc", 1, 42), false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := parseReattach(c.line); (err == nil) != c.ok {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	must(t, os.Chmod(dir, 0o755))
+	if _, err := parseReattach(cases[0].line); err == nil {
+		t.Error("socket in a directory that others can enter")
+	}
+}
+
+func TestClosedHostRunsNothing(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	spec := b.fake(fakeConfig{})
+	b.close()
+	if err := b.apply(spec); !errors.Is(err, ErrClosed) {
+		t.Errorf("apply: %v", err)
+	}
+	if _, err := b.host.Validate(t.Context(), spec); !errors.Is(err, ErrClosed) {
+		t.Errorf("validate: %v", err)
+	}
+	if err := b.host.Close(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("second close: %v", err)
+	}
+}
+
+func TestCloseKillsWhatDoesNotDrainInTime(t *testing.T) {
+	timing := quick()
+	timing.drain = time.Minute
+	b := newBench(t, timing, Hooks{})
+	b.ready(b.fake(fakeConfig{Actions: map[string]string{"Drain": actHang}}))
+	pid := b.info().PID
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, b.host.Close(ctx))
+	if !gone(pid) {
+		t.Errorf("process %d is left", pid)
 	}
 }

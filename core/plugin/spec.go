@@ -66,8 +66,8 @@ type CatalogOptions struct {
 	CacheDir string
 }
 
-// Hooks take what adapters report. Each may be nil, must return soon and must not call the host back. Calls for one
-// account come one after the other.
+// Hooks take what adapters report. Each may be nil, must return soon, must be safe for concurrent use and must not wait
+// for the host.
 type Hooks struct {
 	// OnWindows takes checked readings.
 	OnWindows func(WindowReport)
