@@ -90,10 +90,18 @@ func (p *Proxy) ownHost(r *http.Request) bool {
 		return false
 	}
 	switch name {
-	case "127.0.0.1", "localhost", "[::1]":
+	case "127.0.0.1", "localhost", "[::1]", literal(addr.IP):
 		return true
 	}
 	return slices.Contains(p.hosts, name)
+}
+
+// literal is an IP address as it stands in a Host header. A page whose own name was made to lead here has that name there.
+func literal(ip net.IP) string {
+	if ip.To4() == nil {
+		return "[" + ip.String() + "]"
+	}
+	return ip.String()
 }
 
 // originForm gives the escaped path of a request whose target is a path on this server.

@@ -137,10 +137,10 @@ func (a *attempt) accept() error {
 		return nil
 	}
 	a.accepted = true
-	from, lived := quota.AccountID{}, false
-	newHere := a.binds() && !a.detour && !a.placed.Bound
-	if newHere {
-		from, lived = a.proxy.state.SessionAccount(a.who.session)
+	var before quota.AccountID
+	unbound := a.binds() && !a.placed.Bound
+	if unbound {
+		before, _ = a.proxy.state.SessionAccount(a.who.session)
 	}
 	sequence, err := a.proxy.state.Accept(a.number, a.proxy.clock.Now())
 	if err != nil {
@@ -150,15 +150,29 @@ func (a *attempt) accept() error {
 	if err := a.durable(sequence); err != nil {
 		return err
 	}
-	a.proxy.answered(a.who.session, a.account, a.detour)
-	if newHere {
-		e := Event{Operation: "bound", Attempt: a.number, Account: a.account.Name, Reason: string(a.placed.How), Decision: &a.placed}
-		if lived && from != a.account {
-			e.Operation, e.From = "moved", from.Name
-		}
-		a.record(e)
+	if unbound {
+		a.settled(before)
+	} else {
+		a.proxy.answered(a.who.session, a.account, a.detour)
 	}
 	return nil
+}
+
+// settled tells where a session lives that was not bound here when it was placed. State may have made a detour of it.
+func (a *attempt) settled(before quota.AccountID) {
+	now, _ := a.proxy.state.SessionAccount(a.who.session)
+	detour := now != a.account
+	a.proxy.answered(a.who.session, a.account, detour)
+	e := Event{Operation: "bound", Attempt: a.number, Account: a.account.Name, Reason: string(a.placed.How), Decision: &a.placed}
+	switch {
+	case detour && a.detour:
+		return // Told when it was chosen.
+	case detour:
+		e.Operation, e.From, e.Reason = "detour", now.Name, "cooldown"
+	case before != (quota.AccountID{}) && before != a.account:
+		e.Operation, e.From = "moved", before.Name
+	}
+	a.record(e)
 }
 
 // reject tells state that the account refused, and waits until that is durable. Before acceptance it ends the attempt.

@@ -26,7 +26,8 @@ type Options struct {
 	Keys KeyChecker
 	// AuthNone turns client keys off. The caller sees to it that the listeners are on loopback.
 	AuthNone bool
-	// Hosts are names, beside 127.0.0.1, localhost and [::1], under which clients may address the daemon; optional.
+	// Hosts are names, beside localhost and the addresses that are connected to, under which clients may address the
+	// daemon; optional.
 	Hosts  []string
 	Limits Limits
 	// Providers lists the configured providers, whether their adapters are ready or not. It is asked once per request.
@@ -49,7 +50,7 @@ type Limits struct {
 	Body int64
 	// ReplayMemory over all requests and held streams, in bytes. A request beyond it streams once and cannot fail over.
 	ReplayMemory int64
-	// Connections of clients at a time.
+	// Connections of clients at a time, per listener.
 	Connections int
 	// HeaderTime until the header of a request must have come.
 	HeaderTime time.Duration
