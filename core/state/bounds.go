@@ -76,12 +76,10 @@ func boundedModel(model string) string {
 	return "sha256:" + hex.EncodeToString(sum[:16])
 }
 
+// printable refuses the replacement character as well: it stands where something was lost.
 func printable(s string) bool {
-	if !utf8.ValidString(s) {
-		return false
-	}
 	for _, r := range s {
-		if !unicode.IsPrint(r) {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
 			return false
 		}
 	}
