@@ -35,7 +35,7 @@ type Limits struct {
 	// JournalBytes is the size at which a journal is given up when no snapshot could be written: 64 MiB. Files that are
 	// much longer are not read.
 	JournalBytes int64
-	// PendingBytes bounds what is buffered for a slow disk: 8 MiB.
+	// PendingBytes bounds what is buffered for a slow disk: 32 MiB.
 	PendingBytes int
 	// Stall is how long Durable waits before the disk counts as failed: 10 s.
 	Stall time.Duration
@@ -61,7 +61,7 @@ func (l Limits) withDefaults() Limits {
 		l.RotateEntries = 1 << 16
 	}
 	if l.PendingBytes == 0 {
-		l.PendingBytes = 8 << 20
+		l.PendingBytes = 32 << 20
 	}
 	wait(&l.Stall, 10*time.Second)
 	wait(&l.RetryMin, 100*time.Millisecond)
