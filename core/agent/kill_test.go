@@ -174,7 +174,9 @@ func spread(durations []time.Duration) string {
 		return "none"
 	}
 	slices.Sort(durations)
-	at := func(q float64) time.Duration { return durations[int(q*float64(len(durations)-1))].Round(time.Millisecond) }
+	at := func(q float64) time.Duration {
+		return durations[int(q*float64(len(durations)-1))].Round(time.Millisecond)
+	}
 	return fmt.Sprintf("p50 %v, p99 %v, max %v", at(.5), at(.99), at(1))
 }
 

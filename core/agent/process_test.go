@@ -78,7 +78,7 @@ type client struct {
 
 func clientOf(d *noriatest.Daemon) *client {
 	return &client{
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: 60 * time.Second},
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
 		url:  "http://" + d.Address + "/claude/v1/messages",
 		key:  d.Key(),
 	}

@@ -70,7 +70,7 @@ func (j *Journal) beginSnapshot() (*segment, error) {
 	if s == nil || j.drop || s.generation == j.latest || j.grown(s) {
 		return nil, nil
 	}
-	s.after, s.held, s.latches = j.sequence, j.held, j.latches
+	s.after, s.appended, s.latches = j.sequence, j.appended, j.latches
 	return s, nil
 }
 
@@ -184,10 +184,10 @@ func fillSnapshot(file File, h *header, s *segment, write func(io.Writer) (uint6
 	if err != nil {
 		return err
 	}
-	if sequence < s.held {
-		return fmt.Errorf("it holds entries up to %d only, of %d", sequence, s.held)
+	if sequence < s.appended {
+		return fmt.Errorf("it holds entries up to %d only, of %d", sequence, s.appended)
 	}
-	// What the owner does not hold of the sequences before the segment was lost or refused for good.
+	// The owner need not know of sequences before those of this run that were lost or that it refused: they are gone for good.
 	h.sequence, h.length, h.bodyCRC = max(sequence, s.after), body.length, body.crc
 	if _, err := file.WriteAt(h.encode(), 0); err != nil {
 		return err

@@ -94,7 +94,7 @@ type Journal struct {
 	mu        sync.Mutex // guards what follows; never held during a system call
 	phase     phase
 	sequence  uint64 // last one given out
-	held      uint64 // last one that the owner holds: it was appended in this run, or applied
+	appended  uint64 // last one that Append gave out in this run
 	pending   []byte // encoded lines that the writer has not taken
 	lines     int    // in pending
 	segment   *segment
@@ -134,7 +134,7 @@ type segment struct {
 	entries    int           // guarded by Journal.mu
 	taken      chan struct{} // closed when the writer has taken it over; the rest is valid from then on
 	after      uint64        // the last sequence that is not in it
-	held       uint64        // Journal.held at that moment
+	appended   uint64        // Journal.appended at that moment
 	latches    uint64        // Journal.latches at that moment
 }
 
@@ -190,7 +190,7 @@ func (j *Journal) Append(entry []byte) (uint64, error) {
 		return 0, ErrClosed
 	}
 	j.sequence++
-	j.held = j.sequence
+	j.appended = j.sequence
 	j.stats.Entries++
 	j.buffer(line{sequence: j.sequence, kind: entryLine, body: entry})
 	j.appendLatency.record(j.clock.Now().Sub(start))

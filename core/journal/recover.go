@@ -62,7 +62,7 @@ func (j *Journal) start(r *recovery) error {
 		return errors.New("recover journal: it was recovered or closed before")
 	}
 	locked := j.degraded == nil
-	j.sequence, j.held, j.recovered, j.findings = r.Sequence, r.held, r.Recovered, r.findings
+	j.sequence, j.recovered, j.findings = r.Sequence, r.Recovered, r.findings
 	j.phase = running
 	j.mu.Unlock()
 
@@ -99,7 +99,6 @@ type recovery struct {
 	listing
 	logID    string
 	snapshot header // zero for none
-	held     uint64 // the last sequence that the owner has taken
 	journals []contents
 	aside    []aside
 	findings findings
@@ -136,7 +135,7 @@ func (r *recovery) restoreNewest() error {
 		}
 		if err == nil {
 			r.snapshot, r.logID = h, h.log
-			r.Generation, r.SnapshotSequence, r.Sequence, r.held = generation, h.sequence, h.sequence, h.sequence
+			r.Generation, r.SnapshotSequence, r.Sequence = generation, h.sequence, h.sequence
 			return nil
 		}
 		r.badSnapshot(snapshotName(generation), err)
@@ -257,7 +256,6 @@ func (r *recovery) applyOne(e entry) error {
 	}
 	if err == nil {
 		r.Entries++
-		r.held = e.sequence
 		return nil
 	}
 	r.Refused++

@@ -49,7 +49,7 @@ func (j *Journal) take() batch {
 	j.pending, j.lines = nil, 0
 	if j.offered != nil && !b.end {
 		b.next, j.segment, j.offered = j.offered, j.offered, nil
-		b.next.after, b.next.held = j.sequence, j.held
+		b.next.after, b.next.appended = j.sequence, j.appended
 	}
 	return b
 }
