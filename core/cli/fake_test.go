@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -224,10 +225,52 @@ func (d *fakeDaemon) RevokeRunKey(_ context.Context, id string) error {
 	return nil
 }
 
+func (d *fakeDaemon) ExportState(_ context.Context, w io.Writer) error {
+	_, err := io.WriteString(w, `{"bindings":[]}`)
+	return err
+}
+
+func (d *fakeDaemon) ImportState(_ context.Context, r io.Reader) (api.StateImport, error) {
+	raw, err := io.ReadAll(r)
+	d.note("import", string(raw))
+	return api.StateImport{Added: 1, Kept: 2}, err
+}
+
+func (d *fakeDaemon) Plugins(context.Context) ([]api.Plugin, error) {
+	return []api.Plugin{
+		{
+			Name: "claude", Provider: "claude", Version: "0.1.0", SDK: "0.1.0", Status: "ready", PID: 41233, StartedAt: at.Add(-134 * time.Minute),
+			Accounts: 3, SHA256: strings.Repeat("3f9a", 15) + "00c1", Digest: "ok", Source: "bundled",
+		},
+		{
+			Name: "acme", Provider: "acme", Version: "0.1.0", SDK: "0.1.0", Status: "backoff", Restarts: 4, Accounts: 1,
+			SHA256: strings.Repeat("91be", 15) + "0007", Digest: "ok", Source: "plugins/noria-provider-acme",
+			Reason: "exited", Detail: "exited with status 7: cannot read token", RetryAt: at.Add(4 * time.Second),
+		},
+		{Name: "mine", Provider: "mine", Status: "disabled", Digest: "dev", Source: "/src/mine", Dev: true},
+	}, nil
+}
+
+func (d *fakeDaemon) Plugin(ctx context.Context, name string) (api.PluginDetail, error) {
+	plugins, err := d.Plugins(ctx)
+	return api.PluginDetail{
+		Plugin: plugins[1], Services: []string{"noria.plugin.v1.Plugin"}, AccountNames: []string{"a"},
+		ConfigSchema:    []api.Attribute{{Name: "endpoint", Type: "string", Required: true, Doc: "base URL of the upstream"}},
+		AccountSchema:   []api.Attribute{{Name: "token", Type: "string", Sensitive: true}, {Name: "retries", Type: "number", Default: "3"}},
+		LastStderr:      []string{"cannot read token\x1b[2J"},
+		DroppedLogLines: 2,
+	}, err
+}
+
 // inPrivateHome gives the commands a world of their own. The socket of a daemon is below the directory that it returns.
 func inPrivateHome(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
+	// A socket's path must be short, and that of t.TempDir is not.
+	dir, err := os.MkdirTemp("", "nc-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Setenv("HOME", filepath.Join(dir, "home"))
 	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "run"))
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "NORIA_CONFIG", "COMP_LINE"} {

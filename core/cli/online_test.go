@@ -32,6 +32,10 @@ func TestTablesShowWhatTheDaemonSays(t *testing.T) {
 		{"explain-new", []string{"explain", "-new", "claude", "-model", "opus"}, 0},
 		{"explain-blocked", []string{"explain", "-new", "codex"}, 3},
 		{"token", []string{"token", "show"}, 0},
+		{"plugins", []string{"plugins", "list"}, 0},
+		{"plugins", []string{"plugins", "list", "-strict"}, 2},
+		{"plugin", []string{"plugins", "info", "acme"}, 0},
+		{"export", []string{"state", "export"}, 0},
 	} {
 		t.Run(c.golden, func(t *testing.T) {
 			code, stdout, stderr := noria(t, c.args...)

@@ -150,7 +150,11 @@ func (f *File) state(b *stateBlock) State {
 	}
 	f.between(b.Body, "max_bindings", b.MaxBindings, 1, 10_000_000)
 	if path := controlSocket(s.Dir); len(path) > maxSocketPath {
-		f.fail(valueRange(b.Body, "dir"), "Path of the control socket too long",
+		at := valueRange(b.Body, "dir")
+		if runtimeDir() != "" {
+			at = nil // it is not in the state directory
+		}
+		f.fail(at, "Path of the control socket too long",
 			"%s has %d bytes, and a socket's path may have %d. Set a shorter state dir, or XDG_RUNTIME_DIR.", path, len(path), maxSocketPath)
 	}
 	return s

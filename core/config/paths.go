@@ -26,10 +26,18 @@ func defaultPluginDir() string {
 func (h *Host) ControlSocket() string { return controlSocket(h.State.Dir) }
 
 func controlSocket(stateDir string) string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+	if dir := runtimeDir(); dir != "" {
 		return filepath.Join(dir, "noria", "control.sock")
 	}
 	return filepath.Join(stateDir, "control.sock")
+}
+
+// runtimeDir is empty when the system gives the user none.
+func runtimeDir() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return dir
+	}
+	return ""
 }
 
 // xdg is a base directory; one that is not absolute is ignored, as the specification wants it.
