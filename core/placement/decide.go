@@ -29,6 +29,7 @@ const tie = 1e-9
 
 // Decide chooses the account for a request. It is a function of its arguments alone.
 func Decide(v View, req Request) Decision {
+	req = v.elsewhere(req)
 	if d, ok := v.Keep(req); ok {
 		return d
 	}
@@ -57,18 +58,27 @@ func Decide(v View, req Request) Decision {
 // Keep takes the steps that come before any score: keep, follow, sibling. Of the accounts it looks at no others than those
 // of the session.
 func (v View) Keep(req Request) (Decision, bool) {
-	if b := v.Bound; b != nil && !req.Detour && !b.Throttle.In(req.At) && able(b, req, false) {
+	req = v.elsewhere(req)
+	if b := v.Bound; b != nil && !b.Throttle.In(req.At) && able(b, req, false) {
 		return Decision{Placed: true, Account: b.ID, How: HowBound, Bound: true, At: req.At}, true
 	}
-	if p := v.Pending; p != nil && p != v.Bound && free(p, req) {
+	if p := v.Pending; p != nil && free(p, req) {
 		return Decision{Placed: true, Account: p.ID, How: HowFollow, At: req.At}, true
 	}
 	for _, s := range v.Siblings {
-		if s != v.Bound && free(s, req) {
+		if free(s, req) {
 			return Decision{Placed: true, Account: s.ID, How: HowSibling, At: req.At}, true
 		}
 	}
 	return Decision{}, false
+}
+
+// elsewhere keeps a detour from the account that it leaves.
+func (v View) elsewhere(req Request) Request {
+	if req.Detour && v.Bound != nil && !slices.Contains(req.Tried, v.Bound.ID) {
+		req.Tried = append(slices.Clone(req.Tried), v.Bound.ID)
+	}
+	return req
 }
 
 // able: enabled, matching, not blocked for the model, not tried by this request.
@@ -153,9 +163,6 @@ func choose(candidates []Candidate) int {
 // chooseCooling picks among those that only a cooldown filtered, when there is no other: a pause is no reason to refuse
 // work that can be served nowhere else. The session's own account comes first.
 func (v View) chooseCooling(candidates []Candidate, req Request) int {
-	if req.Detour {
-		return -1
-	}
 	if v.Bound != nil && able(v.Bound, req, false) {
 		return slices.IndexFunc(candidates, func(c Candidate) bool { return c.Account == v.Bound.ID })
 	}

@@ -79,6 +79,12 @@ func tried(names ...string) Request {
 	return r
 }
 
+func detour() Request {
+	r := request()
+	r.Detour = true
+	return r
+}
+
 func TestDecide(t *testing.T) {
 	good := func(name string) *quota.Account { return read(name, 10, 4, 10, 100) }
 	worse := func(name string) *quota.Account { return read(name, 60, 4, 60, 100) }
@@ -116,6 +122,10 @@ func TestDecide(t *testing.T) {
 		"unless no other can serve": {
 			accounts: []*quota.Account{with(good("a"), unreachable), blocked(worse("b"), quotaGone)}, want: "a", how: HowKnown},
 
+		"a detour leaves its account": {
+			accounts: []*quota.Account{good("a"), worse("b")}, bound: 1, pending: 1, siblings: []int{1}, req: detour(), want: "b", how: HowKnown},
+		"a detour finds nobody rather than its account": {
+			accounts: []*quota.Account{blocked(good("a"), throttled)}, bound: 1, req: detour()},
 		"a request follows another of its session": {
 			accounts: []*quota.Account{good("a"), worse("b")}, pending: 2, want: "b", how: HowFollow},
 		"not to an account that it tried": {
