@@ -25,11 +25,22 @@ func awaitExit(pid int) {
 }
 
 // killEscaped kills processes that left their group, known by the mark in the environment they inherited. It cannot
-// read that of processes which protect their memory, and those that drop the mark are not found.
+// read that of processes which protect their memory, and those that drop the mark are not found. A process that forks or
+// executes while it is looked for can be missed, so it looks until it finds nothing twice in a row.
 func killEscaped(mark string) {
+	const most = 20
+	for clean, pass := 0, 0; clean < 2 && pass < most; pass++ {
+		if clean++; killMarked(mark) {
+			clean = 0
+		}
+	}
+}
+
+// killMarked makes one pass, and reports whether it found any.
+func killMarked(mark string) (found bool) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return
+		return false
 	}
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
@@ -37,11 +48,11 @@ func killEscaped(mark string) {
 			continue
 		}
 		environ, err := os.ReadFile("/proc/" + entry.Name() + "/environ")
-		if err != nil || !hasEntry(environ, mark) {
-			continue
+		if err == nil && hasEntry(environ, mark) {
+			found = unix.Kill(pid, unix.SIGKILL) == nil || found
 		}
-		_ = unix.Kill(pid, unix.SIGKILL)
 	}
+	return found
 }
 
 func hasEntry(environ []byte, entry string) bool {

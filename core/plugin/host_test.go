@@ -55,7 +55,7 @@ func quick() timing {
 
 // bench is a host with its directories and what it logged.
 type bench struct {
-	t    *testing.T
+	t    testing.TB
 	host *Host
 	dir  string
 	log  *syncBuffer
@@ -102,7 +102,7 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-func newBench(t *testing.T, timing timing, hooks Hooks) *bench {
+func newBench(t testing.TB, timing timing, hooks Hooks) *bench {
 	t.Helper()
 	// The path of the test's own directory is too long for sockets.
 	dir, err := os.MkdirTemp("", "nh")
@@ -143,7 +143,7 @@ func (b *bench) close() {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func (b *bench) fake(config fakeConfig, words ...string) Spec {
 	return b.spec(b.script("noria-provider-fake", fakeScript(b.t, words...)), config)
 }
 
-func fakeScript(t *testing.T, words ...string) string {
+func fakeScript(t testing.TB, words ...string) string {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)

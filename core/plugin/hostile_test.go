@@ -282,9 +282,16 @@ func TestExecutableThatReplacesItselfIsRefusedAtTheNextStart(t *testing.T) {
 func TestStandardOutputOfAReadyAdapterIsDrained(t *testing.T) {
 	b := newBench(t, quick(), Hooks{})
 	// A child that shares the pipes writes a long line and a flood to the standard output that go-plugin reads.
-	path := b.script("noria-provider-fake", strings.Replace(fakeScript(t), "exec",
-		"(sleep 0.3; head -c 70000 /dev/zero | tr '\\0' b; echo; seq 200000; echo '{\"@message\": 1}' >&2; echo '{\"@level\": \"info\", \"@message\": 1}' >&2; sleep 1; echo drained >&2) &\nexec", 1))
+	begin := filepath.Join(b.dir, "begin")
+	path := b.script("noria-provider-fake", strings.Replace(fakeScript(t), "exec", `(
+while [ ! -e `+begin+` ]; do sleep 0.05; done
+head -c 70000 /dev/zero | tr '\0' b; echo; seq 200000
+echo '{"@message": 1}' >&2; echo '{"@level": "info", "@message": 1}' >&2
+sleep 1; echo drained >&2
+) &
+exec`, 1))
 	b.ready(b.spec(path, fakeConfig{}))
+	must(t, os.WriteFile(begin, nil, 0o600))
 	b.awaitLog("drained")
 	if _, err := b.client().CheckAuth(t.Context(), "work"); err != nil {
 		t.Errorf("adapter does not answer after the flood: %v", err)

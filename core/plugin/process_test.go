@@ -33,9 +33,7 @@ func testCertificate(t *testing.T) string {
 }
 
 func TestSocketThatNobodyServesIsNoAdapter(t *testing.T) {
-	timing := quick()
-	timing.start = time.Second
-	b := newBench(t, timing, Hooks{})
+	b := newBench(t, quick(), Hooks{})
 	for name, script := range map[string]string{
 		"bound and not listened to": `s.bind(p)`,
 		"listened to and silent":    `s.bind(p); s.listen()`,
