@@ -101,7 +101,12 @@ func (discardEvents) Record(Event) {}
 // openStore opens the real state over three accounts of claude with the usual windows.
 func openStore(t testing.TB) *state.Store {
 	t.Helper()
-	store, err := state.Open(state.NewMemoryLog(false), state.Settings{})
+	return openStoreOn(t, state.NewMemoryLog(false))
+}
+
+func openStoreOn(t testing.TB, log state.Log) *state.Store {
+	t.Helper()
+	store, err := state.Open(log, state.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

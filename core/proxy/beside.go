@@ -83,7 +83,7 @@ func (b *beside) serve() {
 			b.unreachable()
 			return
 		case b.kind == providerv1.RouteKind_ROUTE_KIND_OWN:
-		case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		case resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.StatusCode != http.StatusNotModified:
 			b.redirected(resp)
 			return
 		case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:

@@ -279,3 +279,27 @@ func TestAnIdleConnectionThatTheUpstreamClosedIsRepeatedOnceOnTheSameAccount(t *
 	listener.Close()
 	<-served
 }
+
+func TestARedirectIsNotFollowedAndNotHandedOn(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		call   call
+		answer string
+		status int
+		own    bool
+	}{
+		{"on a turn", turn("s1"), "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://evil.example/\r\nContent-Length: 0\r\n\r\n", 503, true},
+		{"beside turns", call{method: http.MethodGet, path: "/claude/v1/models"}, "HTTP/1.1 302 Found\r\nLocation: http://evil.example/\r\nContent-Length: 0\r\n\r\n", 503, true},
+		{"what was not modified is none", call{method: http.MethodGet, path: "/claude/v1/models"}, "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n", 304, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			r.state.bind("claude/s1", testModel, claudeA)
+			newRawUpstream(r, func(conn net.Conn, _ int) { _, _ = conn.Write([]byte(tt.answer)) })
+			got := r.do(tt.call)
+			if got.status != tt.status || got.header.Get("Location") != "" || (got.header.Get("X-Noria-Request") != "") != tt.own {
+				t.Errorf("status %d, header %v, want %d, own %v", got.status, got.header, tt.status, tt.own)
+			}
+		})
+	}
+}

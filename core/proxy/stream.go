@@ -41,6 +41,8 @@ type stream struct {
 
 func (a *attempt) newStream(resp *http.Response) *stream {
 	s := &stream{attempt: a, resp: resp, scan: newScanner(&a.profile.grammar), holding: true}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(a.limits.HoldTime, s.heldTooLong)
 	return s
 }
