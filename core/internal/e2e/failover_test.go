@@ -25,13 +25,13 @@ func TestSessionMovesOnceWhenItsAccountIsRejected(t *testing.T) {
 }
 
 func movesOnce(t *testing.T, w *world, c client, rejection func(time.Time) upstream.Behaviour) {
-	// Long enough to see the account blocked, short enough to see it recover.
-	resetsAt := time.Now().Add(12 * time.Second).Truncate(time.Second)
 	old := w.named(c.provider(), "ben")
-	w.upstream.SetUsage(old.token, upstream.Usage{FiveHour: 97, Weekly: 10, FiveHourResetsAt: resetsAt})
 	session := w.promptOn(c, old.name)
 
 	w.forget()
+	// Long enough to see the account blocked, short enough to see it recover.
+	resetsAt := time.Now().Add(12 * time.Second).Truncate(time.Second)
+	w.upstream.SetUsage(old.token, upstream.Usage{FiveHour: 97, Weekly: 10, FiveHourResetsAt: resetsAt})
 	w.upstream.Script(old.token, rejection(resetsAt))
 	w.prompt(c, session, "Say it again")
 	seen := w.recorder.turns()

@@ -19,7 +19,7 @@ const (
 )
 
 // patience bounds every wait for something observable.
-const patience = 40 * time.Second
+const patience = time.Minute
 
 // TestMain installs the pinned clients, which does nothing when they are there.
 func TestMain(m *testing.M) {

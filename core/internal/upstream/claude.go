@@ -39,6 +39,7 @@ func (a *answer) claude() {
 		a.document(http.StatusTooManyRequests, claudeError("rate_limit_error", claudeQuotaMessage))
 		return
 	case kindEarlyError:
+		a.claudeWindows("allowed")
 		a.stream()
 		a.claudeStart(id)
 		a.claudeQuotaEvent()
