@@ -151,7 +151,7 @@ func diskOf(dir FS) *disk {
 	case *disk:
 		return d
 	case *mutation:
-		return d.disk
+		return diskOf(d.FS)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func TestTheCheckerCatchesEverySeededMutation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			crashes, errs := campaign(mutationPoints, 1, func(d *disk) FS {
 				m := mutations[name]
-				m.disk = d
+				m.FS = d
 				return &m
 			})
 			if len(errs) == 0 {

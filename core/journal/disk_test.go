@@ -319,9 +319,9 @@ func (f *diskFile) Linked() error {
 
 func (f *diskFile) Close() error { return nil }
 
-// mutation is a disk under a journal that forgets a step or takes it at the wrong time.
+// mutation is a directory under a journal that forgets a step or takes it at the wrong time.
 type mutation struct {
-	*disk
+	FS
 	noSync, noDirectorySync, noSnapshotSync, deleteFirst, renameFirst bool
 }
 
@@ -330,12 +330,12 @@ func (m *mutation) Create(name string) (File, error) {
 	if snapshot && m.deleteFirst {
 		m.removeBelow(name)
 	}
-	file, err := m.disk.Create(name)
+	file, err := m.FS.Create(name)
 	if err != nil {
 		return nil, err
 	}
 	if snapshot && m.renameFirst {
-		err = m.disk.Rename(name, strings.TrimSuffix(name, temporarySuffix))
+		err = m.FS.Rename(name, strings.TrimSuffix(name, temporarySuffix))
 	}
 	if m.noSync && strings.HasPrefix(name, journalPrefix) || m.noSnapshotSync && snapshot {
 		file = unsynced{file}
@@ -345,10 +345,10 @@ func (m *mutation) Create(name string) (File, error) {
 
 func (m *mutation) removeBelow(temporary string) {
 	_, newest, _ := parseName(strings.TrimSuffix(temporary, temporarySuffix))
-	names, _ := m.disk.List()
+	names, _ := m.FS.List()
 	for _, name := range names {
 		if _, generation, ok := parseName(name); ok && generation < newest {
-			_ = m.disk.Remove(name)
+			_ = m.FS.Remove(name)
 		}
 	}
 }
@@ -357,14 +357,14 @@ func (m *mutation) Rename(from, to string) error {
 	if m.renameFirst && strings.HasSuffix(from, temporarySuffix) {
 		return nil
 	}
-	return m.disk.Rename(from, to)
+	return m.FS.Rename(from, to)
 }
 
 func (m *mutation) Sync() error {
 	if m.noDirectorySync {
 		return nil
 	}
-	return m.disk.Sync()
+	return m.FS.Sync()
 }
 
 type unsynced struct{ File }

@@ -3,6 +3,7 @@ package journal
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +15,8 @@ import (
 const (
 	partVariable = "JOURNAL_TEST_PART"
 	dirVariable  = "JOURNAL_TEST_DIR"
+	// forgetVariable names a step that the journal forgets.
+	forgetVariable = "JOURNAL_TEST_FORGET"
 )
 
 // playPart is what a process does that a test started: it prints what happens to it, a line each.
@@ -23,7 +26,9 @@ func playPart(part string) int {
 	case "hold":
 		return hold(dir)
 	case "write":
-		return writeForever(dir)
+		return writeForever(dir, os.Getenv(forgetVariable))
+	case "read":
+		return readBack(dir)
 	}
 	fmt.Println("unknown part")
 	return 2
@@ -49,8 +54,68 @@ func hold(dir string) int {
 
 // writeForever appends entries and prints each sequence and value once it is durable. It says when it is degraded, and when not any
 // more.
-func writeForever(dir string) int {
-	j, err := Open(Options{Dir: dir, Limits: Limits{RotateEntries: 40}})
+func writeForever(dir, forget string) int {
+	files, err := openDirectory(dir)
+	if err != nil {
+		fmt.Println("failed", err)
+		return 1
+	}
+	under := &mutation{FS: files, noSync: forget == "journals", noSnapshotSync: forget == "snapshots"}
+	j, o, err := openOn(under, Limits{RotateEntries: 40})
+	if err != nil {
+		fmt.Println("failed", err)
+		return 1
+	}
+	go func() {
+		for range j.SnapshotWanted() {
+			if err := j.Snapshot(o.snapshot); err != nil {
+				fmt.Println("attempt", err)
+			}
+		}
+	}()
+	fmt.Println("ready", j.Recovered().Sequence)
+	for i := 0; ; i++ {
+		value := strconv.Itoa(os.Getpid()) + "." + strconv.Itoa(i)
+		sequence, err := o.write(j, fact{keyOf(i % 50), value})
+		if err == nil {
+			err = j.Durable(context.Background(), sequence)
+		}
+		var degraded *DegradedError
+		switch {
+		case err == nil:
+			fmt.Println("durable", sequence, keyOf(i%50), value)
+		case errors.As(err, &degraded):
+			fmt.Println("degraded", sequence)
+			healed(j)
+		default:
+			fmt.Println("failed", err)
+			return 1
+		}
+	}
+}
+
+// healed waits until the journal is not degraded any more.
+func healed(j *Journal) {
+	for j.Degraded() != nil {
+		j.mu.Lock()
+		degraded, changed := j.degraded, j.changed
+		j.mu.Unlock()
+		if degraded != nil {
+			<-changed
+		}
+	}
+}
+
+// reading is what a start finds.
+type reading struct {
+	Recovered Recovered
+	Findings  []Finding
+	Rows      map[string]row
+}
+
+// readBack recovers and prints a reading.
+func readBack(dir string) int {
+	j, err := Open(Options{Dir: dir})
 	if err != nil {
 		fmt.Println("failed", err)
 		return 1
@@ -60,27 +125,12 @@ func writeForever(dir string) int {
 		fmt.Println("failed", err)
 		return 1
 	}
-	go o.serve(context.Background(), j)
-	fmt.Println("ready", j.Recovered().Sequence)
-	for i := 0; ; i++ {
-		value := strconv.Itoa(os.Getpid()) + "." + strconv.Itoa(i)
-		sequence, err := o.write(j, fact{keyOf(i % 50), value})
-		if err != nil {
-			fmt.Println("failed", err)
-			return 1
-		}
-		err = j.Durable(context.Background(), sequence)
-		var degraded *DegradedError
-		switch {
-		case err == nil:
-			fmt.Println("durable", sequence, keyOf(i%50), value)
-		case errors.As(err, &degraded):
-			fmt.Println("degraded", sequence)
-		default:
-			fmt.Println("failed", err)
-			return 1
-		}
+	found := reading{j.Recovered(), j.Findings(), o.rows}
+	if err := errors.Join(j.Close(), json.NewEncoder(os.Stdout).Encode(found)); err != nil {
+		fmt.Println("failed", err)
+		return 1
 	}
+	return 0
 }
 
 // process is a copy of this test that plays a part.

@@ -9,4 +9,5 @@ const (
 	contests       = 100
 	malformedFiles = 10_000
 	latencySamples = 20_000
+	processKills   = 1_000
 )

@@ -10,4 +10,5 @@ const (
 	contests       = 10
 	malformedFiles = 1_000
 	latencySamples = 500
+	processKills   = 10
 )
