@@ -28,16 +28,39 @@ func TestFirstPromptIsServedAndBound(t *testing.T) {
 
 func TestNoriaRunStartsTheClientBehindTheDaemon(t *testing.T) {
 	each(t, func(t *testing.T, w *world, c client) {
-		arguments := append([]string{"run", c.provider(), "--"}, c.arguments("", "Say hello")...)
-		// Which daemon is meant: the same file and runtime directory. All else is the client's own.
-		r := w.launch(c, absolute(t, binaries, "noria"), arguments, []string{
-			"NORIA_CONFIG=" + w.daemon.config(), "XDG_RUNTIME_DIR=" + w.folder("daemon", "run"),
-		}).wait()
-		r.mustHaveSaid(greeting)
+		r := w.noriaRun(c, c.arguments("", "Say hello"))
 		if served := w.served(r.session); len(served) != 1 || w.boundTo(c.provider(), r.session) != served[0] {
 			t.Errorf("served by %v, bound to %s", served, w.boundTo(c.provider(), r.session))
 		}
 	})
+}
+
+// noriaRun does a prompt through noria run, which must be answered.
+func (w *world) noriaRun(c client, arguments []string) *run {
+	w.Helper()
+	all := append([]string{"run", c.provider(), "--"}, arguments...)
+	// Which daemon is meant: the same file and runtime directory. All else is the client's own.
+	r := w.launch(c, absolute(w.T, binaries, "noria"), all, []string{
+		"NORIA_CONFIG=" + w.daemon.config(), "XDG_RUNTIME_DIR=" + w.folder("daemon", "run"),
+	}).wait()
+	r.mustHaveSaid(greeting)
+	return r
+}
+
+// signInCodex gives the client a login of its own, which belongs to none of the accounts.
+func (w *world) signInCodex() {
+	w.Helper()
+	w.write(w.path("client", "codex", "auth.json"), w.json(map[string]any{
+		"auth_mode": "chatgpt", "OPENAI_API_KEY": nil, "last_refresh": time.Now().UTC().Format(time.RFC3339),
+		"tokens": map[string]any{
+			"id_token": webToken("own", "client"), "access_token": webToken("own", "client"), "refresh_token": "own", "account_id": "acct_own",
+		},
+	}))
+}
+
+// codexBackend keeps the account calls that the client makes for itself on loopback.
+func (w *world) codexBackend() []string {
+	return []string{"-c", "chatgpt_base_url=" + quoted(w.upstream.URL+"/backend-api")}
 }
 
 func TestResumedSessionStaysThoughAnotherAccountHasMoreRoom(t *testing.T) {
@@ -89,17 +112,11 @@ func TestBodiesReachTheUpstreamAsTheyLeftTheClient(t *testing.T) {
 func TestCompressedBodiesReachTheUpstreamAsTheyLeftTheClient(t *testing.T) {
 	w := newWorld(t)
 	// Codex compresses bodies when it is signed in itself and only its base URL is another.
-	w.workspace()
-	w.write(w.path("client", "codex", "auth.json"), w.json(map[string]any{
-		"auth_mode": "chatgpt", "OPENAI_API_KEY": nil, "last_refresh": time.Now().UTC().Format(time.RFC3339),
-		"tokens": map[string]any{
-			"id_token": webToken("own", "client"), "access_token": webToken("own", "client"), "refresh_token": "own", "account_id": "acct_own",
-		},
-	}))
-	arguments := append([]string{
-		"-c", "openai_base_url=" + quoted(w.recorder.url+"/k/"+w.key+"/codex"),
-		"-c", "chatgpt_base_url=" + quoted(w.upstream.URL+"/backend-api"),
-	}, codex{}.arguments("", "Say hello")...)
+	w.signInCodex()
+	arguments := slices.Concat(
+		[]string{"-c", "openai_base_url=" + quoted(w.recorder.url+"/k/"+w.key+"/codex")},
+		w.codexBackend(), codex{}.arguments("", "Say hello"),
+	)
 	r := w.launch(codex{}, absolute(t, clients, "codex"), arguments, nil).wait()
 	r.mustHaveSaid(greeting)
 	w.sameBodies("zstd")
