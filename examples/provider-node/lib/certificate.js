@@ -51,6 +51,6 @@ function makeCertificate() {
 }
 
 const toPEM = (certificate) =>
-  `-----BEGIN CERTIFICATE-----\n${certificate.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
+  `-----BEGIN CERTIFICATE-----\n${certificate.toString('base64').match(/.{1,64}/g).join('\n')}\n-----END CERTIFICATE-----\n`;
 
 module.exports = { makeCertificate, toPEM };
