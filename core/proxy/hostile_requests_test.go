@@ -58,7 +58,7 @@ func (r *rig) sendRaw(raw []byte) rawAnswer {
 			_, err = from.ReadByte()
 		}
 		// What the proxy did not read makes the system reset the connection.
-		a.closed = err == io.EOF || errors.Is(err, syscall.ECONNRESET)
+		a.closed = errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 		a.all = seen.String()
 		return a
 	}

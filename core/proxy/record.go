@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -43,7 +44,7 @@ func (x *exchange) recoverPanic() {
 	if value == nil {
 		return
 	}
-	if value != http.ErrAbortHandler {
+	if err, ok := value.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 		x.proxy.log.Error("request panicked", "request", x.id, "class", fmt.Sprintf("%T", value), "at", panicPlace())
 	}
 	panic(http.ErrAbortHandler)

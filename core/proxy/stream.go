@@ -47,6 +47,18 @@ func (a *attempt) newStream(resp *http.Response) *stream {
 	return s
 }
 
+// start reads the stream, and gives back what it held however that ends, but for a throttle that is held on.
+func (s *stream) start() (next step) {
+	defer func() {
+		if next != throttled {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.discard()
+		}
+	}()
+	return s.run()
+}
+
 // run reads the stream to its end. It returns early when the request goes elsewhere.
 func (s *stream) run() step {
 	buffer := s.proxy.pieces.copies.Get().(*[]byte)
@@ -81,7 +93,6 @@ func (s *stream) take(p []byte, began time.Time) (next step, decided bool) {
 	}
 	s.settle()
 	if s.err != nil {
-		s.resp.Body.Close()
 		s.endRelay(s.err, "")
 	}
 	return finished, false
@@ -90,7 +101,7 @@ func (s *stream) take(p []byte, began time.Time) (next step, decided bool) {
 // hold keeps what comes before the commit. It returns what is left of the piece: behind the commit, or behind an early
 // failure that moves the request.
 func (s *stream) hold(p []byte) (rest []byte, early *failure) {
-	for len(p) > 0 && !s.committed {
+	for len(p) > 0 && !s.committed && s.err == nil {
 		n, e, ok := s.scan.next(p)
 		// Also what does not fit is held, for the moment that it takes to leave.
 		fits := s.proxy.memory.charge(int64(n), s.limits.ReplayMemory)
@@ -101,10 +112,8 @@ func (s *stream) hold(p []byte) (rest []byte, early *failure) {
 				return p, early
 			}
 		}
-		if s.committed {
-			break
-		}
 		switch {
+		case s.committed, s.err != nil:
 		case s.scan.passive != "":
 			s.commitUnread(s.scan.passive)
 		case len(s.held) > s.limits.HoldBytes:
@@ -187,7 +196,6 @@ func (s *stream) commit(accepted bool) {
 	if accepted {
 		if err := s.accept(); err != nil {
 			s.err = errClientWrite
-			s.dropHeld()
 			return
 		}
 	}
@@ -284,16 +292,13 @@ func (s *stream) over(err error) step {
 	clean := errors.Is(err, io.EOF)
 	switch {
 	case s.clientLeft():
-		s.discard()
 		return s.left()
 	case s.committed:
 	case clean && len(s.held) == 0 && !s.emptied && s.body.replayable():
 		s.emptied = true
-		s.resp.Body.Close()
 		s.recordAttempt(s.resp.StatusCode, "network", "empty_stream")
 		return again
 	case !clean && (len(s.held) == 0 || !s.livesHere()):
-		s.discard()
 		return s.networkFailed(err, &connection{})
 	default:
 		s.commit(false)
@@ -304,7 +309,6 @@ func (s *stream) over(err error) step {
 
 // endStream ends a committed stream as the upstream did.
 func (s *stream) endStream(clean bool, err error) step {
-	s.resp.Body.Close()
 	switch {
 	case s.err != nil:
 		s.endRelay(s.err, "")
@@ -325,27 +329,32 @@ func (s *stream) endStream(clean bool, err error) step {
 	return finished
 }
 
-// discard drops the stream.
+// discard drops what is left of the stream. What it told of the account is not lost.
 func (s *stream) discard() {
 	s.stopHolding()
-	s.cancel()
 	s.resp.Body.Close()
 	s.dropHeld()
+	if len(s.observed) > 0 {
+		s.observe(s.resp, s.observed)
+		s.observed = nil
+	}
 }
 
 // relayHeld hands an early failure to the client after all, and what follows it.
 func (s *stream) relayHeld() step {
+	s.passHeld()
+	return s.start()
+}
+
+func (s *stream) passHeld() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.commit(false)
 	if s.err == nil {
 		s.pass(s.rest)
 	}
 	s.settle()
-	err := s.err
-	s.mu.Unlock()
-	if err != nil {
-		s.resp.Body.Close()
-		s.endRelay(err, "")
+	if s.err != nil {
+		s.endRelay(s.err, "")
 	}
-	return s.run()
 }
