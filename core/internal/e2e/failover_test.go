@@ -111,3 +111,23 @@ func unique(names []string) []string {
 	slices.Sort(sorted)
 	return slices.Compact(sorted)
 }
+
+// After the first output nothing is taken back: the client sees the error, and its own next request is placed anew.
+func TestQuotaErrorAfterTheFirstOutputMovesTheClientsNextRequest(t *testing.T) {
+	each(t, func(t *testing.T, w *world, c client) {
+		session := w.promptOn(c, "ben")
+		w.forget()
+		w.upstream.Script(w.named(c.provider(), "ben").token, upstream.LateError(time.Now().Add(time.Hour)))
+		w.prompt(c, session, "Say it again")
+		served := w.served(session)
+		if len(served) != 2 || served[0] != "ben" || served[1] == "ben" {
+			t.Fatalf("served by %v, want ben and then another", served)
+		}
+		if seen := w.recorder.turns(); len(seen) != 2 || seen[0].status != http.StatusOK || seen[1].status != http.StatusOK {
+			t.Errorf("the client sent %d requests, want the one that broke and the one after it", len(seen))
+		}
+		if bound := w.boundTo(c.provider(), session); bound != served[1] {
+			t.Errorf("the session is bound to %s, want %s", bound, served[1])
+		}
+	})
+}
