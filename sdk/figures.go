@@ -44,11 +44,15 @@ func ParsePercent(text string) *float64 {
 
 // ParseFraction reads a fraction, where 1 is all, for [Window.UsedPercent]; see [PercentOf].
 func ParseFraction(text string) *float64 {
-	value, ok := ParseDecimal(text)
-	if !ok {
+	if _, ok := ParseDecimal(text); !ok {
 		return nil
 	}
-	return PercentOf(value * 100)
+	// The text is multiplied, not the number: 0.28 times 100 is not 28.
+	value, err := strconv.ParseFloat(text+"e2", 64)
+	if err != nil {
+		return nil
+	}
+	return PercentOf(value)
 }
 
 // PercentOf clamps a percentage to 0..100. Providers overshoot a little; beyond 110 or below -10, or when it is not
