@@ -96,13 +96,14 @@ func writeForever(dir, forget string) int {
 
 // healed waits until the journal is not degraded any more.
 func healed(j *Journal) {
-	for j.Degraded() != nil {
+	for {
 		j.mu.Lock()
 		degraded, changed := j.degraded, j.changed
 		j.mu.Unlock()
-		if degraded != nil {
-			<-changed
+		if degraded == nil {
+			return
 		}
+		<-changed
 	}
 }
 
