@@ -16,18 +16,17 @@ import (
 // Validate reads a configuration as a daemon would and asks every plugin about its part, in processes that are started
 // for the question. It needs no daemon and changes nothing. Diagnostics with errors come in err as well as those without.
 func Validate(ctx context.Context, path, version string) (config.Diagnostics, error) {
-	setup, found, err := Configure(ctx, path, offlineCatalog)
+	scratch, err := newScratch()
 	if err != nil {
 		return nil, err
 	}
-	// A socket's path is short; that of a state directory need not be.
-	dir, err := os.MkdirTemp("", "noria-")
+	defer scratch.Close()
+	setup, found, err := Configure(ctx, path, scratch.catalog)
 	if err != nil {
-		return nil, fmt.Errorf("make directory for plugins: %w", err)
+		return nil, err
 	}
-	defer os.RemoveAll(dir)
 	host, err := plugin.New(plugin.Options{
-		Catalog: offlineOptions(&setup.Config.Host), RunDir: filepath.Join(dir, "run"), HostVersion: version,
+		Catalog: scratch.options(&setup.Config.Host), RunDir: filepath.Join(scratch.dir, "run"), HostVersion: version,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ask plugins about the configuration: %w", err)
@@ -47,7 +46,12 @@ func Validate(ctx context.Context, path, version string) (config.Diagnostics, er
 
 // Effective is the configuration with every default filled in, as HCL without anything secret.
 func Effective(ctx context.Context, path string) ([]byte, error) {
-	setup, _, err := Configure(ctx, path, offlineCatalog)
+	scratch, err := newScratch()
+	if err != nil {
+		return nil, err
+	}
+	defer scratch.Close()
+	setup, _, err := Configure(ctx, path, scratch.catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -60,45 +64,76 @@ type Inventory struct {
 	Catalog *plugin.Catalog
 	// Specs of the plugins of all providers and of further plugin blocks, or the bundled ones when there are neither.
 	Specs []plugin.Spec
+
+	scratch *scratch
 }
 
+// Close removes what looking at plugins needed.
+func (i *Inventory) Close() { i.scratch.Close() }
+
 // TakeInventory finds the plugins of a configuration without a daemon. Errors in the configuration do not hinder it, since
-// looking at plugins is how some of them are mended.
+// looking at plugins is how some of them are mended. The inventory must be closed.
 func TakeInventory(path string) (*Inventory, error) {
-	file, _ := config.Parse(path)
-	catalog, err := offlineCatalog(&file.Host)
-	if err != nil {
-		return nil, fmt.Errorf("open plugin catalog: %w", err)
-	}
-	bundled, err := catalog.Bundled()
+	scratch, err := newScratch()
 	if err != nil {
 		return nil, err
 	}
-	inventory := &Inventory{File: file, Catalog: catalog}
-	add := func(provider config.ProviderName) {
-		if spec, ok := specOf(&file.Host, provider, bundled); ok {
-			inventory.Specs = append(inventory.Specs, spec)
-		}
+	file, _ := config.Parse(path)
+	inventory := &Inventory{File: file, scratch: scratch}
+	if inventory.Catalog, err = scratch.catalog(&file.Host); err == nil {
+		err = inventory.list()
 	}
-	for _, provider := range file.Providers {
-		add(provider)
+	if err != nil {
+		scratch.Close()
+		return nil, fmt.Errorf("list plugins: %w", err)
 	}
-	for _, block := range file.Plugins {
-		if !slices.ContainsFunc(inventory.Specs, func(s plugin.Spec) bool { return s.Name == block.Name }) {
-			add(config.ProviderName{Name: block.Name, Plugin: block.Name})
-		}
-	}
-	if len(inventory.Specs) == 0 {
-		inventory.Specs = bundled
-	}
-	slices.SortStableFunc(inventory.Specs, func(a, b plugin.Spec) int { return strings.Compare(a.Name, b.Name) })
 	return inventory, nil
 }
 
-func offlineCatalog(host *config.Host) (*plugin.Catalog, error) {
-	return plugin.NewCatalog(offlineOptions(host))
+func (i *Inventory) list() error {
+	bundled, err := i.Catalog.Bundled()
+	if err != nil {
+		return err
+	}
+	add := func(provider config.ProviderName) {
+		if spec, ok := specOf(&i.File.Host, provider, bundled); ok {
+			i.Specs = append(i.Specs, spec)
+		}
+	}
+	for _, provider := range i.File.Providers {
+		add(provider)
+	}
+	for _, block := range i.File.Plugins {
+		if !slices.ContainsFunc(i.Specs, func(s plugin.Spec) bool { return s.Name == block.Name }) {
+			add(config.ProviderName{Name: block.Name, Plugin: block.Name})
+		}
+	}
+	if len(i.Specs) == 0 {
+		i.Specs = bundled
+	}
+	slices.SortStableFunc(i.Specs, func(a, b plugin.Spec) int { return strings.Compare(a.Name, b.Name) })
+	return nil
 }
 
-func offlineOptions(host *config.Host) plugin.CatalogOptions {
-	return plugin.CatalogOptions{PluginDir: host.PluginDir, CacheDir: filepath.Join(host.State.Dir, "plugins")}
+// scratch is a directory for the copies and sockets of plugins that are only asked something, so that asking leaves
+// nothing behind in a state directory. The path of a socket is short; that of a state directory need not be.
+type scratch struct{ dir string }
+
+func newScratch() (*scratch, error) {
+	dir, err := os.MkdirTemp("", "noria-")
+	if err != nil {
+		return nil, fmt.Errorf("make directory for plugins: %w", err)
+	}
+	return &scratch{dir: dir}, nil
+}
+
+// Close removes it; what cannot be removed is left to the system, like all that is temporary.
+func (s *scratch) Close() { _ = os.RemoveAll(s.dir) }
+
+func (s *scratch) options(host *config.Host) plugin.CatalogOptions {
+	return plugin.CatalogOptions{PluginDir: host.PluginDir, CacheDir: filepath.Join(s.dir, "plugins")}
+}
+
+func (s *scratch) catalog(host *config.Host) (*plugin.Catalog, error) {
+	return plugin.NewCatalog(s.options(host))
 }

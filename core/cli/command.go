@@ -77,7 +77,7 @@ func (c *command) Help() string {
 		if value != "" {
 			value = " " + value
 		}
-		fmt.Fprintf(&b, "  -%-18s %s\n", f.Name+value, doc)
+		fmt.Fprintf(&b, "  -%-24s %s\n", f.Name+value, doc)
 	})
 	return b.String()
 }

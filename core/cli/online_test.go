@@ -103,6 +103,8 @@ func TestExitCodesSayWhatHappened(t *testing.T) {
 	inPrivateHome(t)
 	d := &fakeDaemon{}
 	serve(t, d)
+	_, help, _ := noria(t, "-help")
+	help = strings.TrimSuffix(help, "\n") // hashicorp/cli adds one
 	for _, c := range []struct {
 		rule   string
 		args   []string
@@ -123,6 +125,7 @@ func TestExitCodesSayWhatHappened(t *testing.T) {
 		{"an unknown flag", []string{"status", "-jsn"}, 2, "", "Error: flag provided but not defined: -jsn\n  see \"noria status -help\"\n"},
 		{"a flag without its value", []string{"status", "-config"}, 2, "", "Error: flag needs an argument: -config\n  see \"noria status -help\"\n"},
 		{"a flag before the command", []string{"-json", "status"}, 2, "", "Error: flag \"-json\" before the command\n  write it after the command, as in \"noria status -json\"\n"},
+		{"no command", nil, 2, "", help},
 		{"a misspelt command", []string{"stauts"}, 2, "", "Error: there is no command \"stauts\"\n  did you mean \"status\"?\n  \"noria -help\" lists the commands\n"},
 		{"a limit that is none", []string{"sessions", "-limit", "0"}, 2, "", "Error: -limit must be at least 1\n  see \"noria sessions -help\"\n"},
 		{"two subjects", []string{"explain", "x", "-new", "claude"}, 2, "", "Error: name a session or -new, not both\n  see \"noria explain -help\"\n"},

@@ -20,6 +20,7 @@ func (c *command) offlinePlugins(ctx context.Context) ([]api.Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer inventory.Close()
 	plugins := make([]api.Plugin, 0, len(inventory.Specs))
 	for _, spec := range inventory.Specs {
 		found, _ := offline(ctx, inventory, spec)
@@ -29,7 +30,12 @@ func (c *command) offlinePlugins(ctx context.Context) ([]api.Plugin, error) {
 }
 
 func (c *command) offlinePlugin(ctx context.Context, name string) (api.PluginDetail, error) {
-	inventory, spec, err := c.specNamed(name)
+	inventory, err := agent.TakeInventory(c.configPath)
+	if err != nil {
+		return api.PluginDetail{}, err
+	}
+	defer inventory.Close()
+	spec, err := specNamed(inventory, name)
 	if err != nil {
 		return api.PluginDetail{}, err
 	}
@@ -40,17 +46,13 @@ func (c *command) offlinePlugin(ctx context.Context, name string) (api.PluginDet
 	}, nil
 }
 
-func (c *command) specNamed(name string) (*agent.Inventory, plugin.Spec, error) {
-	inventory, err := agent.TakeInventory(c.configPath)
-	if err != nil {
-		return nil, plugin.Spec{}, err
-	}
+func specNamed(inventory *agent.Inventory, name string) (plugin.Spec, error) {
 	for _, spec := range inventory.Specs {
 		if spec.Name == name {
-			return inventory, spec, nil
+			return spec, nil
 		}
 	}
-	return nil, plugin.Spec{}, &api.Error{
+	return plugin.Spec{}, &api.Error{
 		Code: api.CodeNotFound, Message: "there is no plugin " + name, Remedy: "\"noria plugins list\" shows them",
 	}
 }
@@ -90,11 +92,12 @@ configured one. Nothing is run. The exit code is 1 when one may not be run.`
 		if err != nil {
 			return err
 		}
+		defer inventory.Close()
 		specs := inventory.Specs
 		if len(args) > 0 {
 			specs = nil
 			for _, name := range args {
-				_, spec, err := c.specNamed(name)
+				spec, err := specNamed(inventory, name)
 				if err != nil {
 					return err
 				}
@@ -150,9 +153,10 @@ published before you put it into noria.hcl.`
 		if err != nil {
 			return err
 		}
+		defer inventory.Close()
 		path := args[0]
 		if !strings.Contains(path, "/") {
-			_, spec, err := c.specNamed(path)
+			spec, err := specNamed(inventory, path)
 			if err != nil {
 				return err
 			}

@@ -75,8 +75,12 @@ func (p *Program) Main(arguments []string) int {
 
 // refuse answers what is no command at all, so that a typing error ends with 2 and a suggestion.
 func (p *Program) refuse(arguments []string, known map[string]cli.CommandFactory) (code int, done bool) {
-	if len(arguments) == 0 || os.Getenv("COMP_LINE") != "" {
-		return 0, false
+	if os.Getenv("COMP_LINE") != "" {
+		return 0, false // a shell asks for completions
+	}
+	if len(arguments) == 0 {
+		_, _ = fmt.Fprint(p.Stderr, help(known))
+		return exitUsage, true
 	}
 	first := arguments[0]
 	if strings.HasPrefix(first, "-") {
@@ -103,15 +107,15 @@ func (p *Program) refuse(arguments []string, known map[string]cli.CommandFactory
 	return exitUsage, true
 }
 
-// help lists commands with a line about each.
+// help lists commands and groups of commands with a line about each.
 func help(commands map[string]cli.CommandFactory) string {
 	var b strings.Builder
 	b.WriteString("Usage: noria COMMAND [flags] [arguments]\n\n")
 	b.WriteString("Noria keeps each session of Claude Code and Codex on one of your accounts, and moves it only\nwhen that account cannot serve.\n\nCommands:\n\n")
 	for _, name := range slices.Sorted(maps.Keys(commands)) {
 		c, err := commands[name]()
-		if err != nil {
-			continue
+		if err != nil || strings.Contains(name, " ") {
+			continue // its group's help lists it
 		}
 		fmt.Fprintf(&b, "  %-18s %s\n", name, c.Synopsis())
 	}
