@@ -20,6 +20,10 @@ import (
 const adapterVariable = "PLUGINTEST_DEFECT"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(adapterVariable) == "first minor" {
+		new(firstMinor).serve(os.Args[1:])
+		return
+	}
 	if defect := os.Getenv(adapterVariable); defect != "" {
 		sdk.Serve(func() sdk.Adapter { return &adapter{defect: defect} })
 	}
