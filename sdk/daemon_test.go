@@ -3,6 +3,7 @@ package sdk_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -116,7 +117,8 @@ func ended(t *testing.T, wait func() error) int {
 	go func() { done <- wait() }()
 	select {
 	case err := <-done:
-		if exit, ok := err.(*exec.ExitError); ok {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
 			return exit.ExitCode()
 		}
 		if err != nil {

@@ -39,7 +39,7 @@ func TestAnUnusableTagIsAnErrorThatNamesTheField(t *testing.T) {
 			Field []string `hcl:"field" default:"a, b"`
 		}{}, "Field: read default:"},
 		{"unexported field", struct {
-			field string `hcl:"field"` //nolint:unused // what the test is about
+			field string `hcl:"field"`
 		}{}, "field: field with an hcl tag is not exported"},
 	}
 	for _, test := range tests {

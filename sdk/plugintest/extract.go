@@ -27,7 +27,7 @@ func extract(rules []*providerv1.Extractor, r request) string {
 }
 
 func extractOne(rule *providerv1.Extractor, r request) string {
-	value := ""
+	var value string
 	if rule.GetHeader() != "" {
 		value = r.header.Get(rule.GetHeader())
 	} else {
