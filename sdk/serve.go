@@ -180,8 +180,11 @@ func listen(host *adapterServer, logger hclog.Logger, debug bool) (listening, er
 	go plugin.Serve(config)
 	select {
 	case at := <-reattach:
-		l.greeting = greeting(at, certificate, debug)
-		return l, nil
+		l.greeting = handshakeLine(at, certificate)
+		if debug {
+			l.greeting, err = reattachLine(at, host.descriptor.Name)
+		}
+		return l, err
 	case <-closed:
 		cancel()
 		return l, fmt.Errorf("open socket in %q", os.Getenv(plugin.EnvUnixSocketDir))
@@ -197,24 +200,22 @@ func debugDirectory() (string, error) {
 	return dir, os.Setenv(plugin.EnvUnixSocketDir, dir)
 }
 
-// greeting is what a daemon needs to find the server: go-plugin's handshake line, or with -debug the reattach line in
-// the form that plugin.ReattachConfig is usually passed in.
-func greeting(at *plugin.ReattachConfig, certificate string, debug bool) string {
-	if !debug {
-		return fmt.Sprintf("%d|%d|%s|%s|%s|%s\n", plugin.CoreProtocolVersion, at.ProtocolVersion,
-			at.Addr.Network(), at.Addr.String(), at.Protocol, certificate)
-	}
-	line, err := json.Marshal(wire.Reattach{
+func handshakeLine(at *plugin.ReattachConfig, certificate string) string {
+	return fmt.Sprintf("%d|%d|%s|%s|%s|%s\n", plugin.CoreProtocolVersion, at.ProtocolVersion,
+		at.Addr.Network(), at.Addr.String(), at.Protocol, certificate)
+}
+
+// reattachLine sets a variable in a shell; a daemon that is started with it attaches.
+func reattachLine(at *plugin.ReattachConfig, name string) (string, error) {
+	value, err := json.Marshal(wire.Reattach{
+		Name:            name,
 		Protocol:        string(at.Protocol),
 		ProtocolVersion: at.ProtocolVersion,
 		Pid:             at.Pid,
 		Network:         at.Addr.Network(),
 		Address:         at.Addr.String(),
 	})
-	if err != nil {
-		return ""
-	}
-	return wire.EnvReattach + "='" + string(line) + "'\n"
+	return wire.EnvReattach + "='" + string(value) + "'\n", err
 }
 
 // newGRPCServer sets the limits of both directions on purpose: gRPC's own differ by side.

@@ -3,11 +3,13 @@ package agent
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/noria-dev/noria/core/config"
 	"github.com/noria-dev/noria/core/plugin"
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
+	"github.com/noria-dev/noria/sdk/wire"
 )
 
 // Setup is a configuration that was read and decoded, with the adapters that it asks for.
@@ -87,9 +89,13 @@ func specOf(host *config.Host, provider config.ProviderName, bundled []plugin.Sp
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(host.PluginDir, path)
 		}
-		return plugin.Spec{
+		spec := plugin.Spec{
 			Name: p.Name, Provider: provider.Name, Path: path, SHA256: p.SHA256, Dev: p.Dev, Environment: p.Environment,
-		}, true
+		}
+		if p.Dev {
+			spec.Reattach = runningAdapter(p.Name, os.Getenv(wire.EnvReattach))
+		}
+		return spec, true
 	}
 	for _, spec := range bundled {
 		if spec.Name != provider.Plugin {

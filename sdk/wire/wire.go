@@ -40,6 +40,8 @@ const EnvReattach = "NORIA_REATTACH"
 
 // Reattach says where an adapter that was started with -debug listens, without TLS.
 type Reattach struct {
+	// Name of the plugin, so that a daemon knows which of its adapters is meant.
+	Name            string `json:"name"`
 	Protocol        string `json:"protocol"`
 	ProtocolVersion int    `json:"protocol_version"`
 	Pid             int    `json:"pid"`
