@@ -38,7 +38,12 @@ func (c *Client) Classify(ctx context.Context, account string, evidence *provide
 	}
 	now := c.clock.Now()
 	a.use(now)
-	return c.check.verdict(answer, evidence, sentAt, now), nil
+	v := c.check.verdict(answer, evidence, sentAt, now)
+	if v.Rejection.Cause == "" && v.Outcome == answer.GetOutcome() {
+		// Evidence that rejects nothing is telemetry like any other; a rejection carries its windows itself.
+		c.report(WindowReport{Account: a.id, Readings: c.check.readings(answer.GetWindows(), quota.SourceResponseHeader, sentAt), SentAt: sentAt})
+	}
+	return v, nil
 }
 
 // Unavailable shapes the host's own answer.

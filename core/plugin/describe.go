@@ -59,7 +59,8 @@ func (c *Catalog) describe(ctx context.Context, spec Spec, path, digest string) 
 func runDescribe(ctx context.Context, path, dir string, out *output) (answer []byte, status string) {
 	spawner := newSpawner()
 	defer spawner.close()
-	cmd := exec.Command(path, "describe")
+	// The whole group is ended below, not the one process that exec would end.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, "describe")
 	cmd.Dir = dir
 	cmd.Env = environment(os.Environ(), nil, nil)
 	p := newProcess(spawner, out, cmd, "")

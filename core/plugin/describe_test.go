@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -168,8 +167,23 @@ func TestProfileIsBoundedAndAboutConfiguredAccountsOnly(t *testing.T) {
 }
 
 func TestFailureReadsAsOneLine(t *testing.T) {
-	f := &Failure{Reason: ReasonExited, Detail: "adapter ended by itself", Exit: "exit status 7", Stderr: []string{"first", "cannot read token"}}
-	if got := f.Error(); got != "exited: adapter ended by itself: exit status 7: cannot read token" || strings.Contains(got, "\n") {
-		t.Errorf("got %q", got)
+	cases := []struct {
+		name    string
+		failure Failure
+		want    string
+	}{
+		{"reason alone", Failure{Reason: ReasonInit}, "init_failed"},
+		{"exit and the last line", Failure{Reason: ReasonExited, Detail: "adapter ended by itself", Exit: "exit status 7", Stderr: []string{"first", "cannot read token"}},
+			"exited: adapter ended by itself: exit status 7: cannot read token"},
+		{"the first error of a configuration", Failure{Reason: ReasonConfig, Detail: "adapter refused its configuration",
+			Diagnostics: []Diagnostic{{Warning: true, Summary: "old form"}, {Summary: "endpoint is missing"}}, Stderr: []string{"noise"}},
+			"config_refused: adapter refused its configuration: endpoint is missing"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.failure.Error(); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,21 +61,23 @@ type Failure struct {
 	Diagnostics []Diagnostic
 }
 
-// Error gives reason, detail and exit status, and the last line of stderr when there is one.
+// Error gives reason, detail and exit status, and what says most beside them: the first diagnostic that is an error, or
+// the last line of stderr.
 func (f *Failure) Error() string {
-	var b strings.Builder
-	b.WriteString(string(f.Reason))
-	for _, part := range []string{f.Detail, f.Exit} {
-		if part != "" {
-			b.WriteString(": ")
-			b.WriteString(part)
+	parts := []string{string(f.Reason), f.Detail, f.Exit, f.evidence()}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")
+}
+
+func (f *Failure) evidence() string {
+	for _, d := range f.Diagnostics {
+		if !d.Warning {
+			return d.Summary
 		}
 	}
 	if n := len(f.Stderr); n > 0 {
-		b.WriteString(": ")
-		b.WriteString(f.Stderr[n-1])
+		return f.Stderr[n-1]
 	}
-	return b.String()
+	return ""
 }
 
 // Diagnostic is a finding of an adapter about its configuration.

@@ -125,10 +125,7 @@ const socketDirPrefix = "plugin-dir"
 // stopped. It returns when each has come so far or ctx ended, with one result per spec and per adapter that was stopped.
 // What failed is supervised further.
 func (h *Host) Apply(ctx context.Context, specs []Spec) []Result {
-	digests := map[string]string{}
-	for _, spec := range specs {
-		digests[spec.Name] = h.digestNow(spec)
-	}
+	digests := h.digestsNow(specs)
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -215,12 +212,18 @@ func (h *Host) acceptable(spec Spec, taken map[string]bool) error {
 	return nil
 }
 
-// digestNow is the digest of an executable that may be replaced without a change of its spec.
-func (h *Host) digestNow(spec Spec) string {
-	if spec.Disabled || spec.Reattach != "" || !spec.Bundled && !spec.Dev {
-		return ""
+// digestsNow are the digests of executables that may be replaced without a change of their specs, where one runs.
+func (h *Host) digestsNow(specs []Spec) map[string]string {
+	digests := map[string]string{}
+	for _, spec := range specs {
+		h.mu.Lock()
+		known := h.adapters[spec.Name] != nil
+		h.mu.Unlock()
+		if known && !spec.Disabled && spec.Reattach == "" && (spec.Bundled || spec.Dev) {
+			digests[spec.Name] = h.Verify(spec).SHA256
+		}
 	}
-	return h.Verify(spec).SHA256
+	return digests
 }
 
 func (h *Host) newAdapter(spec Spec) (*adapter, <-chan error) {

@@ -41,15 +41,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// quick is the timing of tests with real processes: deadlines short enough to be awaited, long enough for a busy machine.
+// quick is the timing of tests with real processes. Only deadlines that good adapters do not come near are short, so that
+// a busy machine fails no test; what must time out is given less by the test itself.
 func quick() timing {
 	t := designTiming()
-	t.start = 3 * time.Second
-	t.configure = 3 * time.Second
+	t.start = 30 * time.Second
+	t.configure = 30 * time.Second
 	t.drain = 2 * time.Second
 	t.termGrace = 300 * time.Millisecond
-	t.healthEvery = 200 * time.Millisecond
-	t.healthTime = 300 * time.Millisecond
+	t.healthEvery = time.Hour
 	return t
 }
 
@@ -65,35 +65,15 @@ type bench struct {
 	change chan struct{} // holds one: states grew
 }
 
-// syncBuffer is a log that can be waited for.
 type syncBuffer struct {
-	mu      sync.Mutex // guards below
-	b       bytes.Buffer
-	written chan struct{}
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
 }
 
 func (s *syncBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.written != nil {
-		close(s.written)
-		s.written = nil
-	}
 	return s.b.Write(p)
-}
-
-// wait returns when something was written, or after a second.
-func (s *syncBuffer) wait() {
-	s.mu.Lock()
-	if s.written == nil {
-		s.written = make(chan struct{})
-	}
-	written := s.written
-	s.mu.Unlock()
-	select {
-	case <-written:
-	case <-time.After(time.Second):
-	}
 }
 
 func (s *syncBuffer) String() string {
@@ -138,7 +118,7 @@ func newBench(t testing.TB, timing timing, hooks Hooks) *bench {
 func (b *bench) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := b.host.Close(ctx); err != nil && err != ErrClosed {
+	if err := b.host.Close(ctx); err != nil && !errors.Is(err, ErrClosed) {
 		b.t.Errorf("close host: %v", err)
 	}
 }
@@ -223,7 +203,7 @@ func (b *bench) info() Info {
 // awaitState returns the first state after the seen ones that accept takes.
 func (b *bench) awaitState(what string, accept func(Info) bool) Info {
 	b.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(60 * time.Second)
 	for {
 		b.mu.Lock()
 		i := slices.IndexFunc(b.states, accept)

@@ -408,3 +408,35 @@ func TestMachineThatSleptProbesAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestWindowsOfAFailureThatRejectsNothingAreReported(t *testing.T) {
+	cases := []struct {
+		name    string
+		outcome providerv1.Outcome
+		scope   providerv1.Scope
+		reports int
+	}{
+		{"overloaded", providerv1.Outcome_OUTCOME_OVERLOADED, providerv1.Scope_SCOPE_PROVIDER, 1},
+		{"rejected: they go with the rejection", providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED, providerv1.Scope_SCOPE_ACCOUNT, 0},
+		{"an answer that contradicts itself", providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED, providerv1.Scope_SCOPE_PROVIDER, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			in := &inbox{}
+			d := newDesk(in.hooks())
+			defer d.client.close()
+			d.play(func(_ context.Context, method string, _, reply any) error {
+				if answer, ok := reply.(*providerv1.ClassifyResponse); ok {
+					answer.Outcome, answer.Scope, answer.Windows = c.outcome, c.scope, fakeWindows(7)
+				}
+				return nil
+			})
+			d.adopt("{}")
+			v, err := d.client.Classify(t.Context(), "work", &providerv1.ClassifyRequest{Status: 429}, time.Now())
+			must(t, err)
+			if got := len(in.reports()); got != c.reports || got+len(v.Rejection.Windows) > 1 {
+				t.Errorf("%d reports, %d windows of a rejection", got, len(v.Rejection.Windows))
+			}
+		})
+	}
+}

@@ -33,7 +33,9 @@ func testCertificate(t *testing.T) string {
 }
 
 func TestSocketThatNobodyServesIsNoAdapter(t *testing.T) {
-	b := newBench(t, quick(), Hooks{})
+	timing := quick()
+	timing.start = 3 * time.Second
+	b := newBench(t, timing, Hooks{})
 	for name, script := range map[string]string{
 		"bound and not listened to": `s.bind(p)`,
 		"listened to and silent":    `s.bind(p); s.listen()`,
@@ -53,7 +55,9 @@ print("1|1|unix|"+p+"|grpc|` + testCertificate(t) + `",flush=True); time.sleep(6
 }
 
 func TestAdapterThatStopsItselfIsKilledAndStartedAgain(t *testing.T) {
-	b := newBench(t, quick(), Hooks{})
+	timing := quick()
+	timing.healthEvery, timing.healthTime = 100*time.Millisecond, time.Second
+	b := newBench(t, timing, Hooks{})
 	b.ready(b.fake(fakeConfig{}))
 	first := b.info().PID
 	must(t, syscall.Kill(first, syscall.SIGSTOP))
@@ -72,9 +76,7 @@ func TestAdapterThatStopsItselfIsKilledAndStartedAgain(t *testing.T) {
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 func TestStoppedAdapterCannotHoldUpTheClose(t *testing.T) {
-	timing := quick()
-	timing.healthEvery = time.Hour
-	b := newBench(t, timing, Hooks{})
+	b := newBench(t, quick(), Hooks{})
 	b.ready(b.fake(fakeConfig{}))
 	pid := b.info().PID
 	must(t, syscall.Kill(pid, syscall.SIGSTOP))

@@ -175,7 +175,7 @@ func (s *supervisor) lost(ctx context.Context, i *instance, f *Failure, policy *
 	i.release()
 	s.setRunning("")
 	s.update(func(info *Info) { info.PID, info.StartedAt = 0, time.Time{} })
-	s.pause(ctx, f, s.clock.Now().Sub(i.startedAt), policy)
+	s.await(ctx, s.away(f, s.clock.Now().Sub(i.startedAt), policy))
 }
 
 // attempt starts what is wished for beside what runs, and swaps when it is ready. When it fails and something runs, that
@@ -199,9 +199,10 @@ func (s *supervisor) attempt(ctx context.Context, w wish, current *instance, pol
 		s.keep(w, current, failure)
 		return current
 	}
-	settle(w.settled, failure)
+	wait := s.away(failure, 0, policy)
 	s.granted(w)
-	s.pause(ctx, failure, 0, policy)
+	settle(w.settled, failure)
+	s.await(ctx, wait)
 	return nil
 }
 
@@ -284,8 +285,8 @@ func (s *supervisor) setRunning(digest string) {
 	s.running = digest
 }
 
-// pause waits until the next start is due or the wish changed.
-func (s *supervisor) pause(ctx context.Context, f *Failure, readyFor time.Duration, policy *restartPolicy) {
+// away shows the failure and returns how long to wait before the next start; 0: until the wish changes.
+func (s *supervisor) away(f *Failure, readyFor time.Duration, policy *restartPolicy) (wait time.Duration) {
 	f.At = s.clock.Now()
 	wait, broken := policy.ended(f.At, readyFor, s.chance())
 	state := StateBackoff
@@ -311,7 +312,7 @@ func (s *supervisor) pause(ctx context.Context, f *Failure, readyFor time.Durati
 		}
 	})
 	s.output.logger.Warn("adapter is away", "reason", string(f.Reason), "exit", f.Exit, "state", string(state), "retry_in", wait.String())
-	s.await(ctx, wait)
+	return wait
 }
 
 // await returns when the wish changed, or after d unless that is 0.
