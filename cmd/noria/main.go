@@ -23,7 +23,7 @@ func main() {
 
 func serve(ctx context.Context, options cli.ServeOptions) (exit int, err error) {
 	err = agent.Run(ctx, agent.Options{
-		ConfigPath: options.ConfigPath, Dev: options.Dev, Reload: options.Reload,
+		ConfigPath: options.ConfigPath, Dev: options.Dev, Reload: options.Reload, Cut: options.Cut,
 		Version: version, Stdout: os.Stdout, Stderr: os.Stderr,
 	})
 	return agent.ExitCode(err), err

@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -88,48 +92,90 @@ func (w *world) noria(args ...string) (code int, stdout, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// serve starts a daemon and returns once it answers; it is stopped at the end of the test.
-func (w *world) serve(config string) {
+// daemon is a noria serve that runs.
+type daemon struct {
+	*exec.Cmd
+	log *watched
+	// told to stop by the test itself.
+	told bool
+}
+
+// serve starts a daemon and returns once it serves.
+func (w *world) serve(config string) *daemon {
 	w.Helper()
-	cmd := w.command("serve", "-config", config)
-	log, err := cmd.StderrPipe()
-	if err != nil {
+	d := &daemon{Cmd: w.command("serve", "-config", config), log: newWatched()}
+	d.Stderr = d.log
+	if err := d.Start(); err != nil {
 		w.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		w.Fatal(err)
-	}
-	ready, drained := make(chan struct{}), make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(drained)
-		var seen bytes.Buffer
-		buffer := make([]byte, 4096)
-		for {
-			n, err := log.Read(buffer)
-			before := bytes.Contains(seen.Bytes(), []byte("serving"))
-			seen.Write(buffer[:n])
-			if !before && bytes.Contains(seen.Bytes(), []byte("serving")) {
-				close(ready)
-			}
-			if err != nil {
-				if !bytes.Contains(seen.Bytes(), []byte("serving")) {
-					w.Errorf("the daemon ended: %s", seen.String())
-					close(ready)
-				}
-				return
-			}
-		}
+		defer close(ended)
+		// How it ended is told where it is stopped.
+		_ = d.Wait()
+		d.log.end()
 	}()
-	<-ready
 	w.Cleanup(func() {
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
-			w.Error(err)
+		if !d.told {
+			// It may have ended already.
+			_ = d.Process.Signal(os.Interrupt)
 		}
-		<-drained
-		if err := cmd.Wait(); err != nil {
-			w.Errorf("the daemon ended with %v", err)
+		<-ended
+		if code := d.ProcessState.ExitCode(); code != 0 {
+			w.Errorf("the daemon ended with %d:\n%s", code, d.log)
 		}
 	})
+	if !d.log.until("serving") {
+		w.Fatalf("the daemon ended:\n%s", d.log)
+	}
+	return d
+}
+
+// watched is a log that can be waited for.
+type watched struct {
+	mu    sync.Mutex // guards text and ended
+	grown *sync.Cond
+	text  bytes.Buffer
+	ended bool
+}
+
+func newWatched() *watched {
+	l := &watched{}
+	l.grown = sync.NewCond(&l.mu)
+	return l
+}
+
+func (l *watched) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.grown.Broadcast()
+	return l.text.Write(p)
+}
+
+func (l *watched) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	l.grown.Broadcast()
+}
+
+// until waits for words; false: the log ended without them.
+func (l *watched) until(words string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !bytes.Contains(l.text.Bytes(), []byte(words)) {
+		if l.ended {
+			return false
+		}
+		l.grown.Wait()
+	}
+	return true
+}
+
+func (l *watched) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // untilReady asks until all adapters are ready.
@@ -138,8 +184,12 @@ func (w *world) untilReady(config string) {
 	var stdout, stderr string
 	for range 500 {
 		var code int
-		if code, stdout, stderr = w.noria("plugins", "list", "-strict", "-config", config); code == 0 && strings.Contains(stdout, "ready") {
+		code, stdout, stderr = w.noria("plugins", "list", "-strict", "-config", config)
+		if code == 0 && strings.Contains(stdout, "ready") {
 			return
+		}
+		if strings.Contains(stdout, "failed") {
+			break
 		}
 	}
 	w.Fatalf("the adapters are not ready:\n%s%s", stdout, stderr)
@@ -312,4 +362,87 @@ func TestCommandsOfARunningDaemon(t *testing.T) {
 	if code != 78 || !strings.Contains(stderr, "Nothing was applied") {
 		t.Errorf("reload of a broken configuration: exit %d\n%s", code, stderr)
 	}
+}
+
+func TestSignalsEndTheDaemon(t *testing.T) {
+	for _, c := range []struct {
+		rule    string
+		drain   string
+		signals []os.Signal
+	}{
+		{"the drain limit cuts what is left", "1ms", []os.Signal{syscall.SIGTERM}},
+		{"a second signal cuts what the first one waits for", "24h", []os.Signal{syscall.SIGTERM, syscall.SIGTERM}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			w := newWorld(t)
+			config := w.config(fmt.Sprintf(`
+listen {
+  address = "127.0.0.1:0"
+  auth    = "none"
+}
+limits {
+  drain = %q
+}
+provider "simulated" {
+  latency = "1m"
+  account "a" {}
+}
+`, c.drain))
+			d := w.serve(config)
+			w.untilReady(config)
+			answered := w.ask(config)
+			d.told = true
+			for _, s := range c.signals {
+				if err := d.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+				if !d.log.until("draining") {
+					t.Fatal("the daemon ended without a drain")
+				}
+			}
+			if !d.log.until("streams were cut") {
+				t.Error("the daemon ended without cutting the stream")
+			}
+			if err := <-answered; err == nil {
+				t.Error("a stream that was cut came to a good end")
+			}
+		})
+	}
+}
+
+// ask sends a turn that takes long, and returns once it is on its way.
+func (w *world) ask(config string) (answered <-chan error) {
+	w.Helper()
+	status := func() (listen string, streams int) {
+		w.Helper()
+		code, stdout, stderr := w.noria("status", "-json", "-config", config)
+		var s struct {
+			Listen  []string
+			Streams int
+		}
+		if err := json.Unmarshal([]byte(stdout), &s); code != 0 || err != nil || len(s.Listen) == 0 {
+			w.Fatalf("status: exit %d %v %s", code, err, stderr)
+		}
+		return s.Listen[0], s.Streams
+	}
+	address, _ := status()
+	done := make(chan error, 1)
+	go func() {
+		response, err := http.Post("http://"+address+"/simulated/v1/turns", "application/json", strings.NewReader(`{"session":"s","model":"m"}`))
+		if err == nil {
+			_, err = io.Copy(io.Discard, response.Body)
+			response.Body.Close()
+			if err == nil && response.StatusCode != http.StatusOK {
+				err = errors.New(response.Status)
+			}
+		}
+		done <- err
+	}()
+	for range 500 {
+		if _, streams := status(); streams == 1 {
+			return done
+		}
+	}
+	w.Fatal("no stream is open")
+	return nil
 }

@@ -36,6 +36,8 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	// Reload asks for a reload (SIGHUP); may be nil.
 	Reload <-chan os.Signal
+	// Cut ends a drain when it ends (a second signal); may be nil.
+	Cut context.Context
 }
 
 // Agent is a daemon. It is built once and runs once.
@@ -214,8 +216,11 @@ func (a *Agent) drain(ctx context.Context) {
 	a.recorder.add(events.Event{At: a.clock.Now(), Component: events.ComponentAgent, Operation: events.OperationDrain})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
+	if a.options.Cut != nil {
+		defer context.AfterFunc(a.options.Cut, cancel)()
+	}
 	if err := a.proxy.Shutdown(ctx); err != nil {
-		a.log.Warn("streams were cut at the drain limit", "error", err)
+		a.log.Warn("streams were cut", "error", err)
 	}
 }
 

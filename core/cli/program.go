@@ -34,6 +34,8 @@ type ServeOptions struct {
 	Dev        bool
 	// Reload asks for a reload.
 	Reload <-chan os.Signal
+	// Cut ends when streams shall not be waited for any longer.
+	Cut context.Context
 }
 
 // commands are all there are.

@@ -27,7 +27,9 @@ windows, and sessions that arrive by themselves.`
 		reload := make(chan os.Signal, 1)
 		signal.Notify(reload, syscall.SIGHUP)
 		defer signal.Stop(reload)
-		code, err := p.Serve(ctx, ServeOptions{ConfigPath: c.configPath, Dev: *dev, Reload: reload})
+		cut, release := onSecondSignal()
+		defer release()
+		code, err := p.Serve(ctx, ServeOptions{ConfigPath: c.configPath, Dev: *dev, Reload: reload, Cut: cut})
 		if err != nil {
 			c.report(err)
 		}
@@ -37,4 +39,29 @@ windows, and sessions that arrive by themselves.`
 		return &exitError{code: code}
 	}
 	return c
+}
+
+// onSecondSignal gives a context that ends with the second signal to stop; a third one ends the process. release must be
+// called.
+func onSecondSignal() (cut context.Context, release func()) {
+	cut, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range 2 {
+			if _, more := <-signals; !more {
+				return
+			}
+		}
+		signal.Stop(signals)
+		cancel()
+	}()
+	return cut, func() {
+		signal.Stop(signals) // nothing is sent after it
+		close(signals)
+		<-ended
+		cancel()
+	}
 }
