@@ -70,7 +70,6 @@ func newTransport() *http.Transport {
 		IdleConnTimeout:        idleUpstreamTime,
 		MaxResponseHeaderBytes: maxResponseHeader,
 		DisableCompression:     true,
-		WriteBufferSize:        32 << 10,
 		ReadBufferSize:         16 << 10,
 	}
 }
