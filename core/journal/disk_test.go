@@ -22,7 +22,6 @@ type disk struct {
 	dead    bool
 	fail    func(op, name string) error // decides whether an operation fails
 	random  *rand.Rand
-	locked  bool
 }
 
 type inode struct {

@@ -56,7 +56,9 @@ func (k *kept) fill(n int) {
 			Account: k.configs[i%len(k.configs)].ID.Name, BoundAt: at, LastUsed: at, BoundBy: BoundInitially, Cadence: 21,
 		})
 		if len(entries) == 1000 || i == n-1 {
+			k.mu.Lock()
 			sequence, err := k.commit(entries...)
+			k.mu.Unlock()
 			k.must(err)
 			k.durable(sequence)
 			entries = nil
