@@ -3,8 +3,10 @@ package agent
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/config"
 	"github.com/noria-dev/noria/core/plugin"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
@@ -60,7 +62,24 @@ func (d *daemon) Launch(ctx context.Context, req api.LaunchRequest) (api.LaunchP
 	if err != nil {
 		return api.LaunchPlan{}, launchError(req.Provider, err)
 	}
+	if !carriesKey(command) && d.setup.Load().Config.Listen.Auth == config.AuthKey {
+		// In argv it would be visible to every user of the machine.
+		return api.LaunchPlan{}, &api.Error{
+			Code: api.CodeRefused, Message: "this way of starting the client has no place for a key but its command line",
+			Remedy: "leave -native out, or turn keys off on loopback (listen { auth = \"none\" })",
+		}
+	}
 	return api.LaunchPlan{Argv: command.Argv, Environment: command.Environment, Unset: command.Unset}, nil
+}
+
+// carriesKey reports whether the key of the run reaches the client in its environment.
+func carriesKey(command plugin.Command) bool {
+	for _, value := range command.Environment {
+		if strings.Contains(value, "{{key}}") {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *daemon) launcher(provider string) (*plugin.Client, error) {

@@ -371,3 +371,13 @@ func TestAccountServesAgainAfterItsUserSignedIn(t *testing.T) {
 	}
 	c.served(t, "00000000-0000-4000-8000-000000000001")
 }
+
+func TestClientThatCannotCarryItsKeyPrivatelyIsNotStarted(t *testing.T) {
+	s := newScene(t, "ada")
+	s.Write("noria.hcl", readFile(t, s.Path("noria.hcl"))+"provider \"codex\" {\n  account \"ada\" {\n    credential {\n      file = \"ada.token\"\n    }\n  }\n}\n")
+	s.Start().Ready()
+	_, errs, code := s.Run("run", "codex", "-native")
+	if code != 4 || !strings.Contains(errs, "auth") {
+		t.Errorf("run codex -native: code %d, want 4 with the remedy: %s", code, errs)
+	}
+}

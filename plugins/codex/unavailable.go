@@ -21,7 +21,8 @@ func (*Adapter) Unavailable(_ context.Context, req sdk.Unavailability) (sdk.Answ
 	}
 	unix := strconv.FormatInt(req.ForecastAt.Unix(), 10)
 	seconds := strconv.FormatInt(int64(req.ForecastAt.Sub(req.Now).Seconds())+1, 10)
-	return limited(printable(req.Sentence), quote(req.Sentence), unix, seconds), nil
+	// The client goes on with ", or try again at" and the time.
+	return limited(printable(strings.TrimSuffix(req.Sentence, ".")), quote(req.Sentence), unix, seconds), nil
 }
 
 // fallbacks are the same answers as templates, for when the adapter is not asked.
