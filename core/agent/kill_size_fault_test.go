@@ -7,4 +7,5 @@ import "time"
 const (
 	kills      = 1000
 	killWithin = 150 * time.Millisecond
+	manyStarts = 20
 )

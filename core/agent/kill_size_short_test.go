@@ -8,4 +8,5 @@ import "time"
 const (
 	kills      = 12
 	killWithin = 60 * time.Millisecond
+	manyStarts = 1
 )

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -261,6 +262,53 @@ func (s *scene) loadUntilKilled(d *noriatest.Daemon, w *witness, key string, aft
 	})
 	defer moment.Stop()
 	return w.load(ctx, c, 6, seed)
+}
+
+// recovered is the line in which the journal says how long it took.
+var recovered = regexp.MustCompile(`recovered: .*took=(\S+)`)
+
+// TestTenThousandBindingsAreThereAgain reports how long a start with many bindings takes.
+func TestTenThousandBindingsAreThereAgain(t *testing.T) {
+	const n = 10_000
+	s := newScene(t, "ada", "ben")
+	d := s.Start().Ready()
+	if _, errs, code := s.Run("state", "import", s.Write("bindings.json", exported(n))); code != 0 {
+		t.Fatalf("import ended with code %d: %s", code, errs)
+	}
+	var ready, recovery []time.Duration
+	for range manyStarts {
+		d.Kill()
+		d = s.startTimed(&ready)
+		if got := len(s.sessionsOf(100_000)); got != n {
+			t.Fatalf("%d sessions, want %d", got, n)
+		}
+		match := recovered.FindStringSubmatch(d.Log())
+		if match == nil {
+			t.Fatalf("nothing about recovery in the log:\n%s", d.Log())
+		}
+		took, err := time.ParseDuration(match[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		recovery = append(recovery, took)
+	}
+	t.Logf("%d bindings, %d kills: recovery %s; from start to ready, adapters included, %s", n, manyStarts, spread(recovery), spread(ready))
+}
+
+// exported is n bindings as another machine exported them.
+func exported(n int) string {
+	now := time.Now().UTC().Format(time.RFC3339)
+	var text strings.Builder
+	fmt.Fprintf(&text, `{"format":1,"exported_at":%q,"bindings":[`, now)
+	for i := range n {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		fmt.Fprintf(&text, `{"session":"claude/%08x-0000-4000-8000-000000000000","model":"claude-sonnet-5","account":%q,"bound_at":%q,"last_used":%q,"bound_by":"initial"}`,
+			i, []string{"ada", "ben"}[i%2], now, now)
+	}
+	text.WriteString("]}")
+	return text.String()
 }
 
 func TestABlockerIsThereAgainWhenTheDaemonIsKilledAfterAFailover(t *testing.T) {

@@ -29,7 +29,8 @@ type Options struct {
 
 // Limits bounds a journal in space and time.
 type Limits struct {
-	// RotateBytes and RotateEntries are the size of a journal at which a snapshot is wanted: 16 MiB and 65,536.
+	// RotateBytes and RotateEntries are the size of a journal at which a snapshot is wanted: 8 MiB and 16,384. A start replays
+	// about as much, which costs more time than the same in a snapshot.
 	RotateBytes   int64
 	RotateEntries int
 	// JournalBytes is the size at which a journal is given up when no snapshot could be written: 64 MiB. Files that are
@@ -55,10 +56,10 @@ func (l Limits) withDefaults() Limits {
 			*d = value
 		}
 	}
-	fill(&l.RotateBytes, 16<<20)
+	fill(&l.RotateBytes, 8<<20)
 	fill(&l.JournalBytes, max(64<<20, 4*l.RotateBytes))
 	if l.RotateEntries == 0 {
-		l.RotateEntries = 1 << 16
+		l.RotateEntries = 1 << 14
 	}
 	if l.PendingBytes == 0 {
 		l.PendingBytes = 32 << 20

@@ -50,6 +50,7 @@ func (j *Journal) Recover(restore func(sequence uint64, body io.Reader) error, a
 	for _, f := range r.findings.all() {
 		j.logger.Log(levelOf(f), "recovery", "finding", f.What, "where", f.Where, "do", f.Do)
 	}
+	j.logger.Info("recovered", "snapshot", r.Generation, "entries", r.Entries, "sequence", r.Sequence, "clean", r.Clean, "took", r.Duration)
 	return j.start(r)
 }
 
