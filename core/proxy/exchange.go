@@ -39,6 +39,8 @@ type exchange struct {
 	// attempts made, and the accounts of those that ended.
 	attempts int
 	tried    []quota.AccountID
+	// failover that waits for the account that takes the request.
+	failover *Event
 	// waited: the one wait for a throttled account was made.
 	waited bool
 	sent   progress

@@ -106,10 +106,10 @@ func (a *attempt) goOn(f *failure) step {
 	case tryAnother:
 		f.discard()
 		a.reject(f.verdict.rejection())
-		a.record(Event{
-			Operation: "failover", Attempt: a.number, From: a.account.Name, Status: f.status,
-			Outcome: outcomeWord(f.verdict.Outcome), Reason: f.verdict.Reason,
-		})
+		a.recordAttempt(f.status, outcomeWord(f.verdict.Outcome), f.verdict.Reason)
+		a.failover = &Event{
+			Operation: "failover", From: a.account.Name, Outcome: outcomeWord(f.verdict.Outcome), Reason: f.verdict.Reason,
+		}
 		return another
 	case makeDetour:
 		a.failure = f

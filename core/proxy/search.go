@@ -46,6 +46,7 @@ func (x *exchange) serveWork() {
 				held.leave(a)
 				held = nil
 			}
+			x.failedOver(a)
 			next = a.run()
 		case held != nil:
 			a, held = held, nil
@@ -65,6 +66,17 @@ func (x *exchange) serveWork() {
 			x.tried = append(x.tried, a.account)
 		}
 	}
+}
+
+// failedOver tells of a failover once it is known who takes the request.
+func (x *exchange) failedOver(to *attempt) {
+	if x.failover == nil {
+		return
+	}
+	e := *x.failover
+	x.failover = nil
+	e.Attempt, e.Account = to.number, to.account.Name
+	x.record(e)
 }
 
 // searchedEnough reports whether no further attempt may begin.

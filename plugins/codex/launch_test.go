@@ -82,7 +82,7 @@ func TestUnavailableSpeaksTheClientsLanguage(t *testing.T) {
 			if e := body.Error; e.Type != "usage_limit_reached" || e.Message != sentence || e.ResetsAt != c.reset.Unix() || e.ResetsInSeconds != 3601 {
 				t.Errorf("error = %+v", e)
 			}
-			if promo := answer.Header["x-codex-promo-message"]; promo != strings.ReplaceAll(sentence, "–", " ") {
+			if promo := answer.Header["x-codex-promo-message"]; promo != strings.TrimSuffix(strings.ReplaceAll(sentence, "–", " "), ".") {
 				t.Errorf("promo message = %q", promo)
 			}
 		})
