@@ -25,7 +25,6 @@ type Host struct {
 	Limits    Limits
 	Log       Log
 	Metrics   Metrics
-	UI        UI
 	// PluginDir holds plugins that are not bundled.
 	PluginDir string
 	Plugins   []Plugin
@@ -102,11 +101,6 @@ type Log struct {
 
 // Metrics is the separate listener for /metrics; an empty address: none.
 type Metrics struct {
-	Address string
-}
-
-// UI is the listener of the dashboard; an empty address: none.
-type UI struct {
 	Address string
 }
 

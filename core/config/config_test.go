@@ -300,6 +300,7 @@ provider "claude" {
 	after := mustLoad(t, write(t, `
 listen { address = "127.0.0.1:4600" }
 telemetry { refresh = "60s" }
+limits { drain = "1s" }
 provider "claude" {
   retries = 1
   account "same" {}
@@ -314,7 +315,8 @@ provider "acme" { endpoint = "http://127.0.0.1:9000" }
 `))
 	want := []config.Change{
 		{What: "listen", How: config.Changed, Restart: true},
-		{What: "telemetry", How: config.Changed},
+		{What: "telemetry.refresh", How: config.Changed, Restart: true},
+		{What: "limits.drain", How: config.Changed},
 		{What: "plugin.acme", How: config.Added},
 		{What: "provider.claude", How: config.Changed},
 		{What: "provider.claude.account.gone", How: config.Removed},

@@ -32,15 +32,22 @@ const (
 // Diff lists what differs in after, in the order of the configuration; nil when nothing does.
 func Diff(before, after *Config) []Change {
 	var d differences
-	// What is bound when the daemon starts stays until it starts again.
+	// What the daemon opens or starts with stays until it is started anew; the rest is applied by a reload.
 	d.setting("listen", before.Listen, after.Listen, true)
-	d.setting("state", before.State, after.State, true)
-	d.setting("telemetry", before.Telemetry, after.Telemetry, false)
-	d.setting("placement", before.Placement, after.Placement, false)
-	d.setting("limits", before.Limits, after.Limits, true)
-	d.setting("log", before.Log, after.Log, false)
+	d.setting("state.dir", before.State.Dir, after.State.Dir, true)
+	d.setting("state.max_bindings", before.State.MaxBindings, after.State.MaxBindings, false)
+	d.setting("state.idle", before.State.Idle, after.State.Idle, false)
+	d.setting("telemetry.refresh", before.Telemetry.Refresh, after.Telemetry.Refresh, true)
+	d.setting("placement.fit", before.Placement.Fit, after.Placement.Fit, false)
+	x, y := before.Limits, after.Limits
+	d.setting("limits.body", x.Body, y.Body, false)
+	d.setting("limits.replay_memory", x.ReplayMemory, y.ReplayMemory, false)
+	d.setting("limits.connections", x.Connections, y.Connections, true)
+	d.setting("limits.header_time", x.HeaderTime, y.HeaderTime, true)
+	d.setting("limits.hold_time", x.HoldTime, y.HoldTime, false)
+	d.setting("limits.drain", x.Drain, y.Drain, false)
+	d.setting("log", before.Log, after.Log, true)
 	d.setting("metrics", before.Metrics, after.Metrics, true)
-	d.setting("ui", before.UI, after.UI, true)
 	d.setting("plugin_dir", before.PluginDir, after.PluginDir, true)
 	named(&d, "plugin", before.Plugins, after.Plugins,
 		func(p Plugin) string { return p.Name },

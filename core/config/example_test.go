@@ -18,7 +18,7 @@ func TestExampleHasEverySettingOfTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, block := range []any{
-		root{}, listenBlock{}, stateBlock{}, telemetryBlock{}, placementBlock{}, limitsBlock{}, logBlock{}, listenerBlock{},
+		root{}, listenBlock{}, stateBlock{}, telemetryBlock{}, placementBlock{}, limitsBlock{}, logBlock{}, metricsBlock{},
 		pluginBlock{}, providerBlock{}, accountBlock{}, credentialBlock{},
 	} {
 		kind := reflect.TypeOf(block)

@@ -50,7 +50,7 @@ type (
 		Format string   `hcl:"format,optional"`
 		Body   hcl.Body `hcl:",body"`
 	}
-	listenerBlock struct {
+	metricsBlock struct {
 		Address string   `hcl:"address,optional"`
 		Body    hcl.Body `hcl:",body"`
 	}
@@ -68,8 +68,7 @@ func (f *File) defaults() *root {
 			HeaderTime: "10s", HoldTime: "15s", Drain: "60s",
 		},
 		Log:       &logBlock{Level: "info", Format: string(LogText)},
-		Metrics:   &listenerBlock{},
-		UI:        &listenerBlock{},
+		Metrics:   &metricsBlock{},
 		PluginDir: defaultPluginDir(),
 	}
 }
@@ -124,15 +123,14 @@ func (f *File) address(at *hcl.Range, address string) (loopback, ok bool) {
 	return ip.IsLoopback(), true
 }
 
-func (f *File) loopbackListener(block string, b *listenerBlock) string {
-	if b.Address == "" {
-		return ""
+func (f *File) metrics(b *metricsBlock) Metrics {
+	if b.Address != "" {
+		at := valueRange(b.Body, "address")
+		if loopback, ok := f.address(at, b.Address); ok && !loopback {
+			f.fail(at, "Address beyond this machine", "Metrics are served on loopback only, such as on 127.0.0.1:4518.")
+		}
 	}
-	at := valueRange(b.Body, "address")
-	if loopback, ok := f.address(at, b.Address); ok && !loopback {
-		f.fail(at, "Address beyond this machine", "The %s listener is for loopback only, such as 127.0.0.1:4518.", block)
-	}
-	return b.Address
+	return Metrics{Address: b.Address}
 }
 
 func (f *File) state(b *stateBlock) State {

@@ -47,8 +47,7 @@ type root struct {
 	Placement *placementBlock  `hcl:"placement,block"`
 	Limits    *limitsBlock     `hcl:"limits,block"`
 	Log       *logBlock        `hcl:"log,block"`
-	Metrics   *listenerBlock   `hcl:"metrics,block"`
-	UI        *listenerBlock   `hcl:"ui,block"`
+	Metrics   *metricsBlock    `hcl:"metrics,block"`
 	PluginDir string           `hcl:"plugin_dir,optional"`
 	Plugins   []*pluginBlock   `hcl:"plugin,block"`
 	Providers []*providerBlock `hcl:"provider,block"`
@@ -109,8 +108,7 @@ func (f *File) decodeHost() {
 	f.Placement = f.placement(r.Placement)
 	f.Limits = f.limits(r.Limits)
 	f.Log = f.log(r.Log)
-	f.Metrics = Metrics{Address: f.loopbackListener("metrics", r.Metrics)}
-	f.UI = UI{Address: f.loopbackListener("ui", r.UI)}
+	f.Metrics = f.metrics(r.Metrics)
 	f.PluginDir = f.expand(r.PluginDir)
 	f.pluginBlocks(r.Plugins)
 	f.providerBlocks(r.Providers)

@@ -90,9 +90,6 @@ func (w writer) host(h *Host) {
 	if h.Metrics.Address != "" {
 		w.block("metrics").text("address", h.Metrics.Address)
 	}
-	if h.UI.Address != "" {
-		w.block("ui").text("address", h.UI.Address)
-	}
 }
 
 func (w writer) plugin(p Plugin) {

@@ -5,7 +5,3 @@ listen {
 metrics {
   address = "192.0.2.1:9000"
 }
-
-ui {
-  address = "localhost"
-}

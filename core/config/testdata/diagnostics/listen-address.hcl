@@ -1,0 +1,7 @@
+listen {
+  address = "localhost"
+}
+
+metrics {
+  address = "metrics.example:9000"
+}
