@@ -30,13 +30,13 @@ const maxErrorText = 512
 type calls struct {
 	logger hclog.Logger
 
-	mu       sync.Mutex // guards running and draining
+	mu       sync.Mutex // guards running, draining and refused
 	running  int
 	draining bool
-	// changed is signalled when a call ends.
-	changed chan struct{}
 	// refused is closed when draining begins; it ends streams, which would otherwise run on.
 	refused chan struct{}
+	// changed is signalled when a call ends.
+	changed chan struct{}
 	// leaving is closed when the process is about to end; it ends go-plugin's own streams, which last as long as the
 	// connection and would hold up a graceful stop.
 	leaving chan struct{}
@@ -82,7 +82,7 @@ func (c *calls) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 	go func() {
 		defer close(watched)
 		select {
-		case <-c.refused:
+		case <-c.refusals():
 			cancel()
 		case <-ctx.Done():
 		}
@@ -118,9 +118,10 @@ type boundStream struct {
 
 func (s *boundStream) Context() context.Context { return s.ctx }
 
-// counted tells the services of adapters from those of go-plugin. A drain does not wait for itself.
+// counted tells the services of adapters from those of go-plugin. A drain does not wait for itself, and Init is no work.
 func counted(method string) bool {
-	return strings.HasPrefix(method, "/noria.") && method != pluginv1.Plugin_Drain_FullMethodName
+	return strings.HasPrefix(method, "/noria.") &&
+		method != pluginv1.Plugin_Drain_FullMethodName && method != pluginv1.Plugin_Init_FullMethodName
 }
 
 func (c *calls) enter() bool {
@@ -151,6 +152,22 @@ func (c *calls) refuse() {
 		c.draining = true
 		close(c.refused)
 	}
+}
+
+// admit lets calls in again.
+func (c *calls) admit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.draining {
+		c.draining = false
+		c.refused = make(chan struct{})
+	}
+}
+
+func (c *calls) refusals() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused
 }
 
 // idle waits until no call runs or ctx ends.

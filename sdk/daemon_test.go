@@ -61,14 +61,14 @@ func (connPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc
 }
 
 // startAdapter starts the test binary as an adapter under a real go-plugin client with automatic mutual TLS.
-func startAdapter(t *testing.T, name string, environment ...string) *daemon {
+func startAdapter(t testing.TB, name string, environment ...string) *daemon {
 	t.Helper()
 	command := exec.Command(os.Args[0])
-	command.Env = append(environment, adapterVariable+"="+name, "PATH="+os.Getenv("PATH"), "TMPDIR="+t.TempDir())
+	command.Env = append(environment, adapterVariable+"="+name, "PATH="+os.Getenv("PATH"), "TMPDIR="+shortDir(t))
 	return attach(t, &plugin.ClientConfig{Cmd: command, AutoMTLS: true, SkipHostEnv: true})
 }
 
-func attach(t *testing.T, config *plugin.ClientConfig) *daemon {
+func attach(t testing.TB, config *plugin.ClientConfig) *daemon {
 	t.Helper()
 	d := &daemon{command: config.Cmd, stderr: &lockedBuffer{}}
 	config.HandshakeConfig = wire.Handshake
@@ -94,7 +94,7 @@ func attach(t *testing.T, config *plugin.ClientConfig) *daemon {
 }
 
 // configure applies one provider block and named account blocks.
-func (d *daemon) configure(t *testing.T, generation uint64, provider string, accounts ...*pluginv1.Account) []*pluginv1.Diagnostic {
+func (d *daemon) configure(t testing.TB, generation uint64, provider string, accounts ...*pluginv1.Account) []*pluginv1.Diagnostic {
 	t.Helper()
 	resp, err := d.plugin.Configure(t.Context(), &pluginv1.ConfigureRequest{Generation: generation,
 		Config: &pluginv1.Config{ProviderJson: []byte(provider), Accounts: accounts}})
@@ -111,7 +111,7 @@ func account(name, block string) *pluginv1.Account {
 const goodProvider = `{"endpoint": "http://127.0.0.1:1"}`
 
 // ended waits for the adapter process and gives its exit code.
-func ended(t *testing.T, wait func() error) int {
+func ended(t testing.TB, wait func() error) int {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- wait() }()
@@ -132,31 +132,42 @@ func ended(t *testing.T, wait func() error) int {
 }
 
 // bare starts the test binary as an adapter without a go-plugin client, with the given environment and arguments.
-func bare(t *testing.T, name string, args, environment []string) *exec.Cmd {
+func bare(t testing.TB, name string, args, environment []string) *exec.Cmd {
 	t.Helper()
 	command := exec.Command(os.Args[0], args...)
-	command.Env = append(environment, adapterVariable+"="+name, "PATH="+os.Getenv("PATH"), "TMPDIR="+t.TempDir())
+	command.Env = append(environment, adapterVariable+"="+name, "PATH="+os.Getenv("PATH"), "TMPDIR="+shortDir(t))
 	return command
 }
 
 // served is the environment in which an adapter serves a daemon.
-func served(t *testing.T) []string {
+func served(t testing.TB) []string {
 	t.Helper()
 	return []string{
 		wire.Handshake.MagicCookieKey + "=" + wire.Handshake.MagicCookieValue,
 		fmt.Sprintf("PLUGIN_PROTOCOL_VERSIONS=%d", wire.Handshake.ProtocolVersion),
-		plugin.EnvUnixSocketDir + "=" + t.TempDir(),
+		plugin.EnvUnixSocketDir + "=" + shortDir(t),
 		"PLUGIN_CLIENT_CERT=" + certificatePEM(t),
 	}
 }
 
-func began(t *testing.T) (path, variable string) {
+// shortDir is a directory for sockets, whose paths must not be as long as the name of a test.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sdk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func began(t testing.TB) (path, variable string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "began")
 	return path, "SDK_TEST_BEGAN=" + path
 }
 
-func await(t *testing.T, path string) {
+func await(t testing.TB, path string) {
 	t.Helper()
 	select {
 	case <-fileExists(path):

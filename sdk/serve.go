@@ -92,7 +92,7 @@ func serve(newAdapter func() Adapter, debug bool) int {
 			logger.Warn("protect memory", "error", err)
 		}
 	}
-	host, err := newAdapterServer(newAdapter(), logger)
+	host, err := newAdapterServer(newAdapter(), debug, logger)
 	if err != nil {
 		return failed(logger, "describe adapter", err)
 	}
@@ -146,6 +146,10 @@ func (l listening) stop() {
 	case <-l.closed:
 	case <-time.After(stopTime):
 	}
+	l.removeDir()
+}
+
+func (l listening) removeDir() {
 	if l.dir != "" {
 		_ = os.RemoveAll(l.dir)
 	}
@@ -187,6 +191,7 @@ func listen(host *adapterServer, logger hclog.Logger, debug bool) (listening, er
 		return l, err
 	case <-closed:
 		cancel()
+		l.removeDir()
 		return l, fmt.Errorf("open socket in %q", os.Getenv(plugin.EnvUnixSocketDir))
 	}
 }

@@ -34,7 +34,7 @@ import (
 	"github.com/noria-dev/noria/sdk/wire"
 )
 
-func certificatePEM(t *testing.T) string {
+func certificatePEM(t testing.TB) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -277,7 +277,7 @@ func TestTheDeathOfTheDaemonIsNotHeldUpByADeafCall(t *testing.T) {
 	defer func(own *os.File) { os.Stdin = own }(os.Stdin)
 	os.Stdin = reader
 	command := exec.Command(os.Args[0])
-	command.Env = []string{adapterVariable + "=deaf", variable, wire.EnvStdinPipe + "=1", "TMPDIR=" + t.TempDir()}
+	command.Env = []string{adapterVariable + "=deaf", variable, wire.EnvStdinPipe + "=1", "TMPDIR=" + shortDir(t)}
 	d := attach(t, &plugin.ClientConfig{Cmd: command, AutoMTLS: true, SkipHostEnv: true})
 	_ = reader.Close()
 	d.configure(t, 1, goodProvider, account("a", `{}`))
@@ -361,7 +361,7 @@ func TestAnAdapterWithoutAUsableNameSaysSo(t *testing.T) {
 	}
 }
 
-func TestDebugPrintsALineThatAttachesADaemon(t *testing.T) {
+func TestDebugPrintsALineThatAttachesOneDaemonAfterAnother(t *testing.T) {
 	command := bare(t, "plain", []string{"-debug"}, nil)
 	out, err := command.StdoutPipe()
 	if err != nil {
@@ -376,14 +376,27 @@ func TestDebugPrintsALineThatAttachesADaemon(t *testing.T) {
 	}
 	text, found := strings.CutPrefix(strings.TrimSuffix(line, "'\n"), wire.EnvReattach+"='")
 	var reattach wire.Reattach
-	if err := json.Unmarshal([]byte(text), &reattach); err != nil || !found {
+	if err := json.Unmarshal([]byte(text), &reattach); err != nil || !found || reattach.Name != "plain" {
 		t.Fatalf("line %q: %v", line, err)
 	}
-	d := attach(t, &plugin.ClientConfig{Reattach: &plugin.ReattachConfig{Protocol: plugin.Protocol(reattach.Protocol),
-		ProtocolVersion: reattach.ProtocolVersion, Pid: reattach.Pid,
-		Addr: &net.UnixAddr{Net: reattach.Network, Name: reattach.Address}}})
-	if got, err := d.plugin.Describe(t.Context(), &pluginv1.DescribeRequest{}); err != nil || got.GetName() != "plain" {
-		t.Errorf("describe %v, %v", got, err)
+	for range 2 {
+		d := attach(t, &plugin.ClientConfig{Reattach: &plugin.ReattachConfig{Protocol: plugin.Protocol(reattach.Protocol),
+			ProtocolVersion: reattach.ProtocolVersion, Pid: reattach.Pid,
+			Addr: &net.UnixAddr{Net: reattach.Network, Name: reattach.Address}, Test: true}})
+		if _, err := d.plugin.Init(t.Context(), &pluginv1.InitRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		d.configure(t, 1, goodProvider, account("a", `{"token": "t"}`))
+		d.configure(t, 2, goodProvider, account("a", `{"token": "t"}`))
+		if _, err := d.provider.Lease(t.Context(), &providerv1.LeaseRequest{Account: "a"}); err != nil {
+			t.Errorf("lease: %v", err)
+		}
+		if _, err := d.plugin.Drain(t.Context(), &pluginv1.DrainRequest{DeadlineMs: patience.Milliseconds()}); err != nil {
+			t.Errorf("drain: %v", err)
+		}
+		if _, err := d.provider.Lease(t.Context(), &providerv1.LeaseRequest{Account: "a"}); status.Code(err) != codes.Unavailable {
+			t.Errorf("lease after the drain: %v", err)
+		}
 	}
 	signalProcess(t, command.Process, syscall.SIGTERM)
 	if code := ended(t, command.Wait); code != 0 {

@@ -26,6 +26,8 @@ type adapterServer struct {
 	adapter Adapter
 	calls   *calls
 	logger  hclog.Logger
+	// debug: the process outlives the daemon that attached to it.
+	debug bool
 	// grpc is set when the server is made.
 	grpc *grpc.Server
 
@@ -40,12 +42,12 @@ type configured struct {
 	accounts map[string]Account
 }
 
-func newAdapterServer(adapter Adapter, logger hclog.Logger) (*adapterServer, error) {
+func newAdapterServer(adapter Adapter, debug bool, logger hclog.Logger) (*adapterServer, error) {
 	d, err := describe(adapter)
 	if err != nil {
 		return nil, err
 	}
-	return &adapterServer{description: d, adapter: adapter, calls: newCalls(logger), logger: logger}, nil
+	return &adapterServer{description: d, adapter: adapter, calls: newCalls(logger), debug: debug, logger: logger}, nil
 }
 
 // GRPCServer registers what the adapter offers; go-plugin calls it.
@@ -79,7 +81,15 @@ func (s *adapterServer) Describe(context.Context, *pluginv1.DescribeRequest) (*p
 	return s.proto(), nil
 }
 
+// Init is every daemon's first call. In a debugger it may be the next daemon's, to which the drain and the
+// configurations of the one before mean nothing.
 func (s *adapterServer) Init(context.Context, *pluginv1.InitRequest) (*pluginv1.InitResponse, error) {
+	if s.debug {
+		s.configuring.Lock()
+		defer s.configuring.Unlock()
+		s.current.Store(nil)
+		s.calls.admit()
+	}
 	return &pluginv1.InitResponse{PluginServices: s.services}, nil
 }
 
