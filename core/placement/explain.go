@@ -30,7 +30,7 @@ func Explain(d Decision) string {
 		header = "ACCOUNT\tCLASS\tSLACK\tWINDOW\tSTATE\tUSED\tRESERVED\tCOMMITTED\tNEW\tPER REQUEST\tHOURS\tRATE\tSUSTAINED"
 	}
 	fmt.Fprintln(table, header)
-	for _, c := range Best(d, len(d.Candidates)) {
+	for _, c := range ranked(d) {
 		c.writeRows(table, c.Account == d.Account && d.Placed)
 	}
 	_ = table.Flush() // a strings.Builder takes everything
@@ -206,8 +206,8 @@ func trimLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Best are at most limit candidates of a decision: the chosen one, then the best ranked, then those that were filtered.
-func Best(d Decision, limit int) []Candidate {
+// ranked are the candidates of a decision: the chosen one, then the best ranked, then those that were filtered.
+func ranked(d Decision) []Candidate {
 	candidates := slices.Clone(d.Candidates)
 	slices.SortStableFunc(candidates, func(a, b Candidate) int {
 		switch {
@@ -220,7 +220,7 @@ func Best(d Decision, limit int) []Candidate {
 		}
 		return cmp.Compare(b.Score, a.Score)
 	})
-	return slices.Clone(candidates[:min(limit, len(candidates))])
+	return candidates
 }
 
 func first(yes bool) int {

@@ -64,12 +64,3 @@ func TestExplain(t *testing.T) {
 		})
 	}
 }
-
-func TestBestKeepsTheChosenFirst(t *testing.T) {
-	accounts := []*quota.Account{blocked(read("a", 0, 4, 0, 100), quotaGone), read("b", 10, 4, 50, 100), read("c", 10, 4, 10, 100)}
-	d := Decide(View{Accounts: accounts, Fit: DefaultFit}, request())
-	best := Best(d, 2)
-	if len(best) != 2 || best[0].Account.Name != "c" || best[1].Account.Name != "b" {
-		t.Errorf("best = %+v", best)
-	}
-}

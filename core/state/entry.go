@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,17 +72,15 @@ func encode(e entry) ([]byte, error) {
 	return data, nil
 }
 
-// decode reads an entry. A type that is not known was written by a newer release: errors.ErrUnsupported.
+// decode reads an entry, in exactly the form that encode gives it. A type that is not known was written by a newer release:
+// errors.ErrUnsupported.
 func decode(data []byte) (entry, error) {
-	var raw struct {
-		Type string          `json:"type"`
-		Body json.RawMessage `json:"body"`
-	}
-	if err := json.Unmarshal(data, &raw); err != nil {
-		return nil, fmt.Errorf("decode entry: %w", err)
+	name, body, ok := unwrap(data)
+	if !ok {
+		return nil, fmt.Errorf("decode entry: %w", ErrInvalid)
 	}
 	var e entry
-	switch raw.Type {
+	switch name {
 	case typeAccount:
 		e = new(accountRow)
 	case typeBinding:
@@ -94,18 +93,29 @@ func decode(data []byte) (entry, error) {
 		e = new(clocks)
 	case typeDemand:
 		e = new(demand)
-	case "":
-		return nil, fmt.Errorf("decode entry without a type: %w", ErrInvalid)
 	default:
-		return nil, fmt.Errorf("decode entry of type %.64q, which a newer release knows: %w", raw.Type, errors.ErrUnsupported)
+		return nil, fmt.Errorf("decode entry of type %.64q, which a newer release knows: %w", name, errors.ErrUnsupported)
 	}
-	if err := json.Unmarshal(raw.Body, e); err != nil {
-		return nil, fmt.Errorf("decode %s entry: %w", raw.Type, err)
+	if err := json.Unmarshal(body, e); err != nil {
+		return nil, fmt.Errorf("decode %s entry: %w", name, err)
 	}
 	if err := e.check(); err != nil {
-		return nil, fmt.Errorf("decode %s entry: %w", raw.Type, err)
+		return nil, fmt.Errorf("decode %s entry: %w", name, err)
 	}
 	return e, nil
+}
+
+// unwrap takes an entry apart without a second look at its body.
+func unwrap(data []byte) (name string, body []byte, ok bool) {
+	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`))
+	if !ok {
+		return "", nil, false
+	}
+	word, body, ok := bytes.Cut(rest, []byte(`","body":`))
+	if !ok || len(word) == 0 || !bytes.HasSuffix(body, []byte("}")) || bytes.ContainsAny(word, "\"\\") {
+		return "", nil, false
+	}
+	return string(word), body[:len(body)-1], true
 }
 
 func (r *accountRow) apply(txn *memdb.Txn, sequence uint64) error {

@@ -116,15 +116,17 @@ func (s *Store) Stats() Stats {
 	return stats
 }
 
+// Bounds of what is remembered for explanations: so many decisions, with so many candidates in all.
 const (
 	rememberedDecisions  = 256
-	rememberedCandidates = 32
+	rememberedCandidates = 8192
 )
 
-// decisions remembers the newest ones that chose or refused, for explanations. It does not outlive the process.
+// decisions remembers the newest ones that chose or refused. It does not outlive the process.
 type decisions struct {
-	ring [rememberedDecisions]remembered
-	next int
+	ring       [rememberedDecisions]remembered
+	next, held int
+	candidates int
 }
 
 type remembered struct {
@@ -133,18 +135,23 @@ type remembered struct {
 }
 
 func (d *decisions) add(req placement.Request, decision placement.Decision) {
-	if len(decision.Candidates) > rememberedCandidates {
-		decision.Candidates = placement.Best(decision, rememberedCandidates)
+	d.candidates += len(decision.Candidates)
+	for d.held > 0 && (d.held == rememberedDecisions || d.candidates > rememberedCandidates) {
+		oldest := &d.ring[(d.next-d.held+rememberedDecisions)%rememberedDecisions]
+		d.candidates -= len(oldest.decision.Candidates)
+		*oldest = remembered{}
+		d.held--
 	}
 	d.ring[d.next] = remembered{req.RequestID, req.Session, req.Model, decision}
 	d.next = (d.next + 1) % rememberedDecisions
+	d.held++
 }
 
 // newest calls match from the newest to the oldest until it reports true.
 func (d *decisions) newest(match func(*remembered) bool) *remembered {
-	for i := 1; i <= rememberedDecisions; i++ {
+	for i := 1; i <= d.held; i++ {
 		r := &d.ring[(d.next-i+rememberedDecisions)%rememberedDecisions]
-		if !r.decision.At.IsZero() && match(r) {
+		if match(r) {
 			return r
 		}
 	}

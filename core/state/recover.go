@@ -14,6 +14,7 @@ import (
 func (s *Store) recover() error {
 	txn := s.db.Txn(true)
 	defer func() { txn.Abort() }()
+	words := make(words)
 	restore := func(_ uint64, body io.Reader) error {
 		txn.Abort()
 		db, sequence, err := readSnapshot(body)
@@ -35,6 +36,7 @@ func (s *Store) recover() error {
 			return err
 		}
 		s.sequence = sequence
+		words.share(e)
 		return e.apply(txn, sequence)
 	}
 	if err := s.log.Recover(restore, apply); err != nil {
@@ -42,6 +44,24 @@ func (s *Store) recover() error {
 	}
 	txn.Commit()
 	return s.revive()
+}
+
+// words lets rows that are read share the few texts that many of them hold.
+type words map[string]string
+
+func (w words) share(row any) {
+	b, ok := row.(*bindingRow)
+	if !ok {
+		return
+	}
+	for _, text := range []*string{&b.Model, &b.Account, (*string)(&b.BoundBy), &b.Cause} {
+		known, ok := w[*text]
+		if !ok {
+			known = *text
+			w[known] = known
+		}
+		*text = known
+	}
 }
 
 // revive builds accounts and active sessions from the rows.

@@ -219,6 +219,7 @@ func TestBadEntriesAreSkippedAndNewerOnesStopTheStart(t *testing.T) {
 	}{
 		"not JSON":                      {entry: "{", refuse: true},
 		"no type":                       {entry: `{"body":{}}`, refuse: true},
+		"a word more":                   {entry: `{"type":"unbind","body":{"session":"claude/x","cause":"idle"},"later":1}`, refuse: true},
 		"a body of another shape":       {entry: `{"type":"binding","body":[]}`, refuse: true},
 		"a binding without a session":   {entry: `{"type":"binding","body":{"account":"a","by":"initial"}}`, refuse: true},
 		"a number that is none":         {entry: `{"type":"demand","body":{"demand":{"events":1e400}}}`, refuse: true},

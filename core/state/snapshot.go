@@ -60,7 +60,7 @@ func readSnapshot(r io.Reader) (*memdb.MemDB, uint64, error) {
 	}
 	txn := db.Txn(true)
 	defer txn.Abort()
-	reader := snapshotReader{json: json.NewDecoder(r), txn: txn}
+	reader := snapshotReader{json: json.NewDecoder(r), txn: txn, seen: make(map[string]bool), words: make(words)}
 	reader.json.DisallowUnknownFields()
 	if err := reader.read(); err != nil {
 		return nil, 0, fmt.Errorf("read snapshot: %w", err)
@@ -74,10 +74,10 @@ type snapshotReader struct {
 	txn      *memdb.Txn
 	sequence uint64
 	seen     map[string]bool
+	words    words
 }
 
 func (s *snapshotReader) read() error {
-	s.seen = make(map[string]bool)
 	if err := s.delimiter('{'); err != nil {
 		return err
 	}
@@ -161,6 +161,7 @@ func readRows[Row any](s *snapshotReader, table string, check func(*Row) error) 
 		if err := check(row); err != nil {
 			return fmt.Errorf("row of %s: %w", table, err)
 		}
+		s.words.share(row)
 		if err := s.txn.Insert(table, row); err != nil {
 			return fmt.Errorf("insert into %s: %w", table, err)
 		}

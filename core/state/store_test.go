@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -604,6 +605,41 @@ func TestMoveAndForget(t *testing.T) {
 	}
 	f.recover()
 	f.lives("", "claude/s", "m")
+}
+
+func TestAForgottenSessionStartsAsANewOne(t *testing.T) {
+	f := open(t, "a")
+	for range 50 {
+		f.serve("a", "claude/s", "m")
+	}
+	if _, err := f.ForgetSession("claude/s", f.now); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.accounts[id("a")].Cadence.PerHour("m", f.now); got > 1e-9 {
+		t.Errorf("it left a cadence of %v", got)
+	}
+	f.try("a", "claude/s", "m")
+	if got, want := f.accounts[id("a")].Cadence.PerHour("m", f.now), f.demand.PerHour(); math.Abs(got-want) > 1e-9 {
+		t.Errorf("it counts for %v an hour, a new one for %v", got, want)
+	}
+}
+
+func TestWritesOfASessionThatIsNotLiveAreCoalescedToo(t *testing.T) {
+	f := open(t, "a")
+	f.serve("a", "claude/s", "m")
+	f.pass(time.Hour)
+	before := f.Stats().Entries
+	for range 600 {
+		f.attempts++
+		if _, err := f.Place(placement.Request{Attempt: f.attempts, Session: "claude/s", Provider: "claude", Model: "m", At: f.now}); err != nil {
+			t.Fatal(err)
+		}
+		f.Abort(f.attempts, f.now)
+		f.pass(time.Second)
+	}
+	if n := f.Stats().Entries - before; n > 2*11 {
+		t.Errorf("%d entries in ten minutes", n)
+	}
 }
 
 func TestIdleBindingsExpire(t *testing.T) {

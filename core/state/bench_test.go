@@ -1,0 +1,137 @@
+package state
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/noria-dev/noria/core/placement"
+)
+
+// manyAccounts are read at different levels.
+func manyAccounts(b *testing.B, n int) *fixture {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprint("a", i))
+	}
+	f := open(b, names...)
+	for i, name := range names {
+		f.read(name, float64(i%90), float64(i%80))
+	}
+	return f
+}
+
+// bind makes n bindings through the log's entries, spread over the accounts.
+func (f *fixture) bind(n int) {
+	f.t.Helper()
+	entries := make([]entry, 0, 1000)
+	for i := range n {
+		at := start.Add(-time.Duration(n-i) * time.Second)
+		entries = append(entries, &bindingRow{
+			Session: fmt.Sprintf("claude/%08x-1111-4222-8333-444455556666", i), Model: "claude-opus-4-1",
+			Account: f.configs[i%len(f.configs)].ID.Name, BoundAt: at, LastUsed: at, BoundBy: BoundInitially, Cadence: 21,
+		})
+		if len(entries) == cap(entries) || i == n-1 {
+			_, err := f.commit(entries...)
+			f.must(err)
+			entries = entries[:0]
+		}
+	}
+}
+
+func BenchmarkNewSession(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("accounts=%d", n), func(b *testing.B) {
+			f := manyAccounts(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				f.attempts++
+				d, err := f.Place(placement.Request{Attempt: f.attempts, Session: "claude/s", Provider: "claude", Model: "m", Binds: true, At: f.now})
+				if err != nil || !d.Placed {
+					b.Fatal(err)
+				}
+				f.Abort(f.attempts, f.now)
+			}
+		})
+	}
+}
+
+func BenchmarkBoundRequest(b *testing.B) {
+	for _, n := range []int{10, 1000} {
+		b.Run(fmt.Sprintf("accounts=%d/bindings=100000", n), func(b *testing.B) {
+			f := manyAccounts(b, n)
+			f.bind(100_000)
+			f.recover()
+			keys := make([]string, 0, 100)
+			for i := range 100 {
+				keys = append(keys, fmt.Sprintf("claude/%08x-1111-4222-8333-444455556666", i*997))
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				f.attempts++
+				d, err := f.Place(placement.Request{Attempt: f.attempts, Session: keys[i%len(keys)], Provider: "claude", Model: "claude-opus-4-1", Binds: true, At: f.now})
+				if err != nil || d.How != placement.HowBound {
+					b.Fatal(d.How, err)
+				}
+				if _, err := f.Accept(f.attempts, f.now); err != nil {
+					b.Fatal(err)
+				}
+				f.Complete(f.attempts, f.now)
+			}
+		})
+	}
+}
+
+func BenchmarkRecovery(b *testing.B) {
+	for _, n := range []int{10_000, 100_000} {
+		f := manyAccounts(b, 10)
+		f.bind(n)
+		b.Run(fmt.Sprintf("journal/bindings=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				f.recover()
+			}
+		})
+		f.must(f.Snapshot())
+		b.Run(fmt.Sprintf("snapshot/bindings=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				f.recover()
+			}
+		})
+	}
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	f := manyAccounts(b, 10)
+	f.bind(100_000)
+	var body bytes.Buffer
+	b.ReportAllocs()
+	for b.Loop() {
+		body.Reset()
+		f.must(writeSnapshot(&body, f.db.Txn(false), f.sequence))
+	}
+	b.ReportMetric(float64(body.Len())/100_000, "bytes/binding")
+}
+
+// BenchmarkMemory reports what a binding holds of the heap in a recovered store.
+func BenchmarkMemory(b *testing.B) {
+	f := manyAccounts(b, 10)
+	f.bind(100_000)
+	f.must(f.Snapshot())
+	for b.Loop() {
+		f.Store = nil
+		before := heap()
+		f.recover()
+		b.ReportMetric(float64(heap()-before)/100_000, "heap-bytes/binding")
+	}
+	runtime.KeepAlive(f)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
