@@ -1,7 +1,3 @@
-// Package placement decides which account serves: keep, follow, sibling, filter, class, score, select.
-//
-// It is pure: a read snapshot of accounts, windows, blockers, estimators and reservations plus the time go in, a
-// decision with its full reasoning comes out. core/state wraps it in the one write transaction that also reserves.
 package placement
 
 import (

@@ -144,6 +144,24 @@ func (s *Store) ClearAuth(id quota.AccountID, generation string, at time.Time) (
 	return sequence, err
 }
 
+// ClearEntitlements ends what a changed catalogue ends: the blockers of a provider's accounts that were not entitled.
+func (s *Store) ClearEntitlements(provider string, at time.Time) (sequence uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moment(at)
+	var entries []entry
+	for _, a := range s.providers[provider] {
+		if a.ClearEntitlement() {
+			entries = append(entries, &blockersRow{Account: a.ID, Blockers: a.Blockers})
+		}
+	}
+	if len(entries) == 0 {
+		return 0, nil
+	}
+	s.notify()
+	return s.commit(entries...)
+}
+
 // ForgetQuota drops what was read of an account's quota, at the boundary of a new login; see quota.Account.
 func (s *Store) ForgetQuota(id quota.AccountID, at time.Time) error {
 	s.mu.Lock()

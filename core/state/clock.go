@@ -9,8 +9,8 @@ const (
 	clockLeap = 400 * 24 * time.Hour
 )
 
-// clock follows the wall-clock times that calls bring.
-type clock struct {
+// wallClock follows the wall-clock times that calls bring.
+type wallClock struct {
 	latest time.Time
 	// recovered: latest is from the log, so any time after it is believed.
 	recovered bool

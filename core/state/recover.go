@@ -130,7 +130,7 @@ func (s *Store) reviveSessions(txn *memdb.Txn) error {
 	}); err != nil {
 		return err
 	}
-	s.clock = clock{latest: latest, recovered: true}
+	s.clock = wallClock{latest: latest, recovered: true}
 	var recent []*bindingRow
 	if err := all(txn, tableBindings, func(r *bindingRow) bool {
 		if latest.Sub(r.LastUsed) < cadenceHorizon {

@@ -15,7 +15,7 @@ type accountRow struct {
 	SwitchedOff bool `json:"switched_off,omitempty"`
 	// Login is the opaque generation of the login behind the last lease.
 	Login    string `json:"login,omitempty"`
-	Sequence uint64 `json:"sequence"`
+	Sequence uint64 `json:"sequence,omitempty"`
 }
 
 // bindingRow is (session, model) → account.
@@ -32,7 +32,7 @@ type bindingRow struct {
 	Moves   []Move  `json:"moves,omitempty"`
 	// BoundSequence is the entry that made the binding, which a first byte waits for; 0 is this row's own.
 	BoundSequence uint64 `json:"bound_sequence,omitempty"`
-	Sequence      uint64 `json:"sequence"`
+	Sequence      uint64 `json:"sequence,omitempty"`
 }
 
 // account names the account with its provider, which is the session's.
@@ -52,14 +52,14 @@ func (r *bindingRow) boundSequence() uint64 {
 type blockersRow struct {
 	Account  quota.AccountID `json:"account"`
 	Blockers []quota.Blocker `json:"blockers"`
-	Sequence uint64          `json:"sequence"`
+	Sequence uint64          `json:"sequence,omitempty"`
 }
 
 // windowRow is one quota clock of an account.
 type windowRow struct {
 	Account  quota.AccountID `json:"account"`
 	Window   quota.Window    `json:"window"`
-	Sequence uint64          `json:"sequence"`
+	Sequence uint64          `json:"sequence,omitempty"`
 }
 
 // learnedRow is what an account completed; the one with the zero account holds what is learned of all sessions.
@@ -67,7 +67,7 @@ type learnedRow struct {
 	Account   quota.AccountID `json:"account,omitzero"`
 	Completed quota.Counts    `json:"completed,omitempty"`
 	Demand    quota.Demand    `json:"demand,omitzero"`
-	Sequence  uint64          `json:"sequence"`
+	Sequence  uint64          `json:"sequence,omitempty"`
 }
 
 // reservationRow is the placement of one attempt that has not ended.

@@ -65,7 +65,7 @@ type Store struct {
 	periods       periods
 	expired       time.Time // when idle bindings were last looked for
 
-	clock   clock
+	clock   wallClock
 	changed chan struct{}
 	recent  decisions
 	closed  bool
