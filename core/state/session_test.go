@@ -1,0 +1,192 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/noria-dev/noria/core/quota"
+)
+
+func TestMoveAndForget(t *testing.T) {
+	f := open(t, "a", "b")
+	f.serve("a", "claude/s", "m")
+	f.serve("a", "claude/s", "n")
+	if _, err := f.MoveSession("claude/s", id("b"), f.now); err != nil {
+		t.Fatal(err)
+	}
+	f.serve("b", "claude/s", "m")
+	f.serve("b", "claude/s", "n")
+	if a, b := f.accounts[id("a")], f.accounts[id("b")]; a.bindings != 0 || b.bindings != 2 || a.LiveSessions != 0 || b.LiveSessions != 2 {
+		t.Errorf("bindings %d and %d, live %d and %d", a.bindings, b.bindings, a.LiveSessions, b.LiveSessions)
+	}
+	for name, c := range map[string]struct {
+		key  string
+		to   quota.AccountID
+		want error
+	}{
+		"to an account that is not there": {"claude/s", id("x"), ErrUnknownAccount},
+		"to another provider":             {"codex/s", id("a"), ErrUnknownAccount},
+		"of a session that is not there":  {"claude/x", id("a"), ErrUnknownSession},
+	} {
+		if _, err := f.MoveSession(c.key, c.to, f.now); !errors.Is(err, c.want) {
+			t.Errorf("%s: error = %v", name, err)
+		}
+	}
+	if _, err := f.ForgetSession("claude/s", f.now); err != nil {
+		t.Fatal(err)
+	}
+	f.lives("", "claude/s", "m")
+	f.lives("", "claude/s", "n")
+	if _, err := f.ForgetSession("claude/s", f.now); !errors.Is(err, ErrUnknownSession) {
+		t.Errorf("error = %v", err)
+	}
+	f.recover()
+	f.lives("", "claude/s", "m")
+}
+
+func TestAForgottenSessionStartsAsANewOne(t *testing.T) {
+	f := open(t, "a")
+	for range 50 {
+		f.serve("a", "claude/s", "m")
+	}
+	if _, err := f.ForgetSession("claude/s", f.now); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.accounts[id("a")].Cadence.PerHour("m", f.now); got > 1e-9 {
+		t.Errorf("it left a cadence of %v", got)
+	}
+	f.try("a", "claude/s", "m")
+	if got, want := f.accounts[id("a")].Cadence.PerHour("m", f.now), f.demand.PerHour(); math.Abs(got-want) > 1e-9 {
+		t.Errorf("it counts for %v an hour, a new one for %v", got, want)
+	}
+}
+
+func TestIdleBindingsExpire(t *testing.T) {
+	f := open(t, "a")
+	f.serve("a", "claude/old", "m")
+	f.pass(29 * 24 * time.Hour)
+	f.serve("a", "claude/young", "m")
+	f.lives("a", "claude/old", "m")
+	f.pass(25 * time.Hour)
+	f.lives("", "claude/old", "m")
+	f.lives("a", "claude/young", "m")
+	f.recover()
+	f.lives("", "claude/old", "m")
+	f.lives("a", "claude/young", "m")
+}
+
+func TestTheLongestIdleGoWhenThereAreTooMany(t *testing.T) {
+	f := open(t, "a")
+	f.ApplySettings(Settings{MaxBindings: 3})
+	for i := range 6 {
+		f.now = f.now.Add(time.Minute)
+		f.serve("a", fmt.Sprint("claude/", i), "m")
+	}
+	f.pass(time.Hour)
+	f.must(f.Tick(f.now.Add(time.Second)))
+	for i := range 6 {
+		want := ""
+		if i >= 3 {
+			want = "a"
+		}
+		f.lives(want, fmt.Sprint("claude/", i), "m")
+	}
+	if f.accounts[id("a")].bindings != 3 || f.Stats().Bindings != 3 {
+		t.Errorf("%d bindings counted", f.accounts[id("a")].bindings)
+	}
+}
+
+func TestExportAndImport(t *testing.T) {
+	from, to := open(t, "a", "b"), open(t, "a", "b")
+	from.serve("a", "claude/only-there", "m")
+	from.serve("a", "claude/newer-there", "m")
+	to.now = start.Add(-time.Hour)
+	to.read("b", 0, 0)
+	to.serve("b", "claude/newer-there", "m")
+	to.now = start.Add(time.Hour)
+	to.serve("b", "claude/newer-here", "m")
+	from.serve("a", "claude/newer-here", "m")
+	var exported bytes.Buffer
+	from.must(from.Export(&exported, from.now))
+	done, err := to.Import(bytes.NewReader(exported.Bytes()), to.now)
+	if err != nil || done.Added != 2 || done.Kept != 1 {
+		t.Fatalf("imported %+v, %v", done, err)
+	}
+	for range 2 {
+		to.lives("a", "claude/only-there", "m")
+		to.lives("a", "claude/newer-there", "m")
+		to.lives("b", "claude/newer-here", "m")
+		to.recover()
+	}
+	again, err := to.Import(bytes.NewReader(exported.Bytes()), to.now)
+	if err != nil || again.Added != 0 || again.Kept != 3 {
+		t.Errorf("imported again %+v, %v", again, err)
+	}
+	for name, bad := range map[string]string{
+		"no JSON":           "{",
+		"another format":    `{"format":2,"bindings":[]}`,
+		"a foreign field":   `{"format":1,"bindings":[],"token":"x"}`,
+		"a bad session":     `{"format":1,"bindings":[{"session":"nobody","account":"a","bound_by":"initial"}]}`,
+		"a line break":      `{"format":1,"bindings":[{"session":"claude/a\nb","account":"a","bound_by":"initial"}]}`,
+		"a strange maker":   `{"format":1,"bindings":[{"session":"claude/s","account":"a","bound_by":"me"}]}`,
+		"a session twice":   `{"format":1,"bindings":[{"session":"claude/s","account":"a","bound_by":"initial"},{"session":"claude/s","account":"b","bound_by":"initial"}]}`,
+		"a year after 9999": `{"format":1,"bindings":[{"session":"claude/s","account":"a","bound_by":"initial","bound_at":"10000-01-01T00:00:00Z"}]}`,
+	} {
+		if _, err := to.Import(bytes.NewReader([]byte(bad)), to.now); err == nil {
+			t.Errorf("%s was imported", name)
+		}
+	}
+}
+
+func TestSessionKeys(t *testing.T) {
+	long := strings.Repeat("x", 257)
+	for name, c := range map[string]struct {
+		identity, want string
+		hashed         bool
+	}{
+		"a plain identity":        {identity: "0a1b-2c", want: "claude/0a1b-2c"},
+		"none":                    {},
+		"the longest":             {identity: long[:256], want: "claude/" + long[:256]},
+		"a longer one is hashed":  {identity: long, hashed: true},
+		"a line break is hashed":  {identity: "a\nb", hashed: true},
+		"a zero byte is hashed":   {identity: "a\x00b", hashed: true},
+		"a bidi mark is hashed":   {identity: "a\u202eb", hashed: true},
+		"invalid UTF-8 is hashed": {identity: "a\xffb", hashed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := SessionKey("claude", c.identity)
+			digest, hashed := strings.CutPrefix(got, "claude/sha256:")
+			if hashed != c.hashed || (hashed && len(digest) != 64) || (!hashed && got != c.want) {
+				t.Errorf("key = %q", got)
+			}
+			if again := boundedSession("claude", got); again != got {
+				t.Errorf("the key of a key = %q", again)
+			}
+		})
+	}
+	if SessionHash("claude/a") == SessionHash("claude/b") || len(SessionHash("claude/a")) != 12 || SessionHash("") != "" {
+		t.Error("hashes do not tell sessions apart")
+	}
+}
+
+func TestStrangeSessionsAndModelsAreBounded(t *testing.T) {
+	f := open(t, "a")
+	strange := "claude/" + string(bytes.Repeat([]byte("é\n"), 500))
+	for range 2 {
+		f.serve("a", strange, string(bytes.Repeat([]byte("m\x00"), 500)))
+	}
+	if n := f.Stats().Bindings; n != 1 {
+		t.Errorf("%d bindings", n)
+	}
+	for i := range 10 * maxThreads {
+		f.serve("a", "claude/many", fmt.Sprint("model-", i))
+	}
+	if n := f.Stats().Bindings; n > maxThreads+2 {
+		t.Errorf("%d bindings of one session", n)
+	}
+}
