@@ -21,7 +21,7 @@ import (
 const (
 	defaultRefresh = 45 * time.Second
 	// maxRunDir leaves room for what go-plugin adds to make the path of a socket.
-	maxRunDir = 60
+	maxRunDir = maxSocketPath - len("/plugin-dir0123456789/plugin0123456789")
 )
 
 // Host runs adapters. It is safe for concurrent use.

@@ -98,7 +98,7 @@ func marked(t *testing.T, what string) []int {
 }
 
 // rawBytes are what must not get out of a hostile line: control characters, and its own words.
-func noRaw(t *testing.T, where, text string, words ...string) {
+func noRaw(t testing.TB, where, text string, words ...string) {
 	t.Helper()
 	for _, line := range strings.Split(text, "\n") {
 		if !isPrintable(line, len(line)) {

@@ -22,7 +22,7 @@ import (
 )
 
 // testCertificate is one as an adapter puts it into its handshake.
-func testCertificate(t *testing.T) string {
+func testCertificate(t testing.TB) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)

@@ -41,7 +41,7 @@ type Spec struct {
 // Options of a Host.
 type Options struct {
 	Catalog CatalogOptions
-	// RunDir is a directory for the sockets of adapters: private, its path at most 60 bytes long. It is swept when the
+	// RunDir is a directory for the sockets of adapters: private, its path at most 65 bytes long. It is swept when the
 	// host starts, so no other process may use it.
 	RunDir      string
 	HostVersion string
