@@ -368,6 +368,14 @@ func TestFormatIsStableAndKeepsComments(t *testing.T) {
 	}
 }
 
+func TestThousandsOfErrorsAreBounded(t *testing.T) {
+	inPrivateHome(t)
+	_, found := config.Parse(write(t, strings.Repeat("x {}\n", 50_000)))
+	if len(found) != 101 || found.Sorted()[100].Summary != "49900 more from here on" {
+		t.Errorf("got %d, the last one %v", len(found), found[len(found)-1])
+	}
+}
+
 func TestUnreadableConfigurationsStillNameTheSocket(t *testing.T) {
 	inPrivateHome(t)
 	for _, c := range []struct{ rule, path string }{

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"github.com/noria-dev/noria/core/internal/printable"
 )
 
+// maxDiagnostics is more than anybody reads at once.
+const maxDiagnostics = 100
+
 // diagnostics are all that were found so far.
 func (f *File) diagnostics() Diagnostics { return f.render(f.found) }
 
@@ -21,7 +25,14 @@ func (f *File) render(found hcl.Diagnostics) Diagnostics {
 	ordered := slices.Clone(found)
 	slices.SortStableFunc(ordered, func(a, b *hcl.Diagnostic) int { return cmp.Compare(offset(a), offset(b)) })
 	var all Diagnostics
-	for _, d := range ordered {
+	for i := 0; i < len(ordered); i++ {
+		d := ordered[i]
+		if i == maxDiagnostics {
+			d = &hcl.Diagnostic{
+				Summary: fmt.Sprintf("%d more from here on", len(ordered)-i), Detail: "Mend what is above first.", Subject: d.Subject,
+			}
+			ordered = ordered[:i+1]
+		}
 		rendered := Diagnostic{
 			Severity: SeverityError, Summary: printable.Text(d.Summary), Detail: printable.Text(strings.TrimSpace(d.Detail)),
 		}
