@@ -3,11 +3,9 @@ package agent
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/plugin"
-	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
 )
 
 // Plugins lists the adapter processes by name.
@@ -35,8 +33,8 @@ func (d *daemon) Plugin(ctx context.Context, name string) (api.PluginDetail, err
 	}
 	// The schema is shown when the executable can be asked; why it cannot stands in Reason already.
 	if description, err := d.host.Describe(ctx, spec); err == nil {
-		detail.ConfigSchema = attributesOf(description.GetConfigSchema())
-		detail.AccountSchema = attributesOf(description.GetAccountSchema())
+		detail.ConfigSchema = api.AttributesOf(description.GetConfigSchema())
+		detail.AccountSchema = api.AttributesOf(description.GetAccountSchema())
 	}
 	return detail, nil
 }
@@ -86,15 +84,4 @@ func pluginOf(info plugin.Info) api.Plugin {
 		p.Reason, p.Detail = string(info.Failure.Reason), info.Failure.Error()
 	}
 	return p
-}
-
-func attributesOf(schema *pluginv1.Schema) []api.Attribute {
-	attributes := make([]api.Attribute, 0, len(schema.GetAttributes()))
-	for _, a := range schema.GetAttributes() {
-		attributes = append(attributes, api.Attribute{
-			Name: a.GetName(), Type: strings.ToLower(strings.TrimPrefix(a.GetType().String(), "ATTRIBUTE_TYPE_")),
-			Required: a.GetRequired(), Sensitive: a.GetSensitive(), Default: a.GetDefaultJson(), Doc: a.GetDoc(),
-		})
-	}
-	return attributes
 }
