@@ -73,8 +73,6 @@ func killAdapters(t *testing.T, kills, streams int) {
 	}
 }
 
-func streamSession(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", i) }
-
 // homes tells which account each session was served by upstream.
 func (s *scene) homes() map[string]string {
 	homes := map[string]string{}

@@ -99,6 +99,7 @@ func (a *Agent) build(ctx context.Context) error {
 	if err := os.MkdirAll(cfg.State.Dir, 0o700); err != nil {
 		return fmt.Errorf("make state directory: %w", err)
 	}
+	a.recorder = newRecorder(events.NewMetrics(a.options.Version, a.present))
 	if err := a.openState(cfg); err != nil {
 		return err
 	}
@@ -108,7 +109,6 @@ func (a *Agent) build(ctx context.Context) error {
 	if a.listeners, err = listenProxy(ctx, cfg.Listen); err != nil {
 		return err
 	}
-	a.recorder = newRecorder(events.NewMetrics(a.options.Version, a.present))
 	if err := a.openHost(cfg); err != nil {
 		return err
 	}

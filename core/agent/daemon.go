@@ -31,7 +31,7 @@ func (d *daemon) Status(ctx context.Context) (api.Status, error) {
 		Version: d.options.Version, State: api.StateStarting, PID: os.Getpid(), StartedAt: d.started,
 		Config: d.options.ConfigPath, Generation: d.generation.Load(), Listen: d.addresses(),
 		Journal: d.journalState(), Sessions: stats.LiveSessions, Streams: stats.InFlight,
-		Accounts: accounts, At: d.clock.Now(),
+		Accounts: accounts, At: d.clock.Now(), StateFindings: d.stateFindings(),
 	}
 	if d.draining.Load() {
 		status.State = api.StateDraining
@@ -56,6 +56,17 @@ func (d *daemon) Status(ctx context.Context) (api.Status, error) {
 		status.Providers = append(status.Providers, provider)
 	}
 	return status, nil
+}
+
+func (d *daemon) stateFindings() []api.StateFinding {
+	if d.journal == nil {
+		return nil
+	}
+	var found []api.StateFinding
+	for _, f := range d.journal.Findings() {
+		found = append(found, api.StateFinding{Level: string(f.Level), What: f.What, Where: f.Where, Do: f.Do})
+	}
+	return found
 }
 
 func (d *daemon) journalState() string {

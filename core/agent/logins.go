@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"time"
+
+	"github.com/noria-dev/noria/core/quota"
 )
 
 // watchLogins looks at the logins of accounts that were refused, until ctx ends. Such an account serves nothing, so
@@ -24,13 +26,18 @@ func (a *Agent) lookForLogins(ctx context.Context) {
 		if !view.SignedOut || !view.Enabled {
 			continue
 		}
-		client, err := a.host.Client(view.ID.Provider)
-		if err != nil {
-			continue
-		}
-		client.DropLease(view.ID.Name)
-		if _, err := client.Lease(ctx, view.ID.Name); err != nil {
-			a.log.Debug("still signed out", "account", view.ID)
-		}
+		a.renewLogin(ctx, view.ID)
+	}
+}
+
+// renewLogin drops the account's lease and asks for one. That its generation changed clears what blocks the account.
+func (a *Agent) renewLogin(ctx context.Context, id quota.AccountID) {
+	client, err := a.host.Client(id.Provider)
+	if err != nil {
+		return
+	}
+	client.DropLease(id.Name)
+	if _, err := client.Lease(ctx, id.Name); err != nil {
+		a.log.Debug("no lease", "account", id, "error", err)
 	}
 }

@@ -372,6 +372,36 @@ func TestAccountServesAgainAfterItsUserSignedIn(t *testing.T) {
 	c.served(t, "00000000-0000-4000-8000-000000000001")
 }
 
+// loginScript stands for the official client: its login writes what the real one writes.
+const loginScript = `#!/bin/sh
+test "$1" = auth && test "$2" = login || exit 64
+printf '{"claudeAiOauth":{"accessToken":"%s","expiresAt":%s000,"scopes":["user:inference"]}}' "TOKEN" "$(($(date +%s)+3600))" >"$CLAUDE_CONFIG_DIR/.credentials.json"
+chmod 600 "$CLAUDE_CONFIG_DIR/.credentials.json"
+`
+
+func TestConnectLogsInWithTheOfficialClient(t *testing.T) {
+	s := newScene(t, "ada")
+	if err := os.Mkdir(s.Path("home"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	client := s.Write("official", strings.Replace(loginScript, "TOKEN", token("ada"), 1))
+	if err := os.Chmod(client, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := readFile(t, s.Path("noria.hcl"))
+	text = strings.Replace(text, "  account", fmt.Sprintf("  client = %q\n  account", client), 1)
+	s.Write("noria.hcl", text[:strings.Index(text, "    credential")]+"    home = \"home\"\n  }\n}\n")
+	d := s.Start().Ready()
+	c := clientOf(d)
+	if status, _, err := c.turn(streamSession(1), "claude-sonnet-5"); err != nil || status != http.StatusServiceUnavailable {
+		t.Fatalf("a turn without any login: status %d, error %v, want 503", status, err)
+	}
+	if out, errs, code := s.Run("connect", "claude/ada"); code != 0 {
+		t.Fatalf("connect: code %d: %s%s", code, out, errs)
+	}
+	c.served(t, streamSession(1))
+}
+
 func TestClientThatCannotCarryItsKeyPrivatelyIsNotStarted(t *testing.T) {
 	s := newScene(t, "ada")
 	s.Write("noria.hcl", readFile(t, s.Path("noria.hcl"))+"provider \"codex\" {\n  account \"ada\" {\n    credential {\n      file = \"ada.token\"\n    }\n  }\n}\n")
@@ -381,3 +411,5 @@ func TestClientThatCannotCarryItsKeyPrivatelyIsNotStarted(t *testing.T) {
 		t.Errorf("run codex -native: code %d, want 4 with the remedy: %s", code, errs)
 	}
 }
+
+func streamSession(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", i) }

@@ -27,7 +27,9 @@ func (a *Agent) openLog(cfg *config.Config) (state.Log, error) {
 	if a.options.Dev {
 		return state.NewMemoryLog(false), nil
 	}
-	log, err := journal.Open(journal.Options{Dir: cfg.State.Dir, Logger: a.log.Named("journal"), Clock: a.clock})
+	log, err := journal.Open(journal.Options{
+		Dir: cfg.State.Dir, Logger: a.log.Named("journal"), Clock: a.clock, OnCommit: a.recorder.metrics.ObserveJournalSync,
+	})
 	if errors.As(err, new(*journal.LockedError)) {
 		return nil, fmt.Errorf("another daemon uses this state directory; stop it, or set another one in noria.hcl (state { dir = … }): %w", err)
 	}

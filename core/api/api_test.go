@@ -58,6 +58,12 @@ func (d *fakeDaemon) Accounts(context.Context) ([]api.Account, error) { return n
 func (d *fakeDaemon) SetAccountEnabled(_ context.Context, id quota.AccountID, on bool) (api.Account, error) {
 	return api.Account{Provider: id.Provider, Name: id.Name, Enabled: on}, d.note("set %v %v", id, on)
 }
+func (d *fakeDaemon) Connect(_ context.Context, id quota.AccountID) (api.LoginPlan, error) {
+	return api.LoginPlan{}, d.note("connect %v", id)
+}
+func (d *fakeDaemon) Connected(_ context.Context, id quota.AccountID) (api.Account, error) {
+	return api.Account{}, d.note("connected %v", id)
+}
 func (d *fakeDaemon) RefreshAccounts(_ context.Context, ids []quota.AccountID) ([]api.Account, error) {
 	return []api.Account{}, d.note("refresh %v", ids)
 }
@@ -169,6 +175,8 @@ func TestEveryCallArrivesAsItWasMade(t *testing.T) {
 		func() error { _, err := c.Accounts(ctx); return err },
 		func() error { _, err := c.SetAccountEnabled(ctx, "claude/work", true); return err },
 		func() error { _, err := c.SetAccountEnabled(ctx, "claude/work", false); return err },
+		func() error { _, err := c.Connect(ctx, "claude/work"); return err },
+		func() error { _, err := c.Connected(ctx, "claude/work"); return err },
 		func() error { _, err := c.RefreshAccounts(ctx, []string{"codex/main"}); return err },
 		func() error {
 			_, err := c.Sessions(ctx, api.SessionFilter{Provider: "p", Account: "a", Limit: 5})
@@ -199,7 +207,7 @@ func TestEveryCallArrivesAsItWasMade(t *testing.T) {
 		}
 	}
 	want := []string{
-		"status", "accounts", "set claude/work true", "set claude/work false", "refresh [codex/main]",
+		"status", "accounts", "set claude/work true", "set claude/work false", "connect claude/work", "connected claude/work", "refresh [codex/main]",
 		"sessions {Provider:p Account:a Limit:5}", "sessions {Provider: Account: Limit:1000}", "session claude/ä b?&",
 		"move one claude/work", "forget one", "plugins", "plugin a/../b", "restart acme",
 		"explain {Subject:one Provider: Model:}", "explain {Subject: Provider:claude Model:m}", "forecast claude m",

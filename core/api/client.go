@@ -78,6 +78,16 @@ func (c *Client) RefreshAccounts(ctx context.Context, accounts []string) ([]Acco
 	return call[[]Account](ctx, c, http.MethodPost, "accounts/refresh", nil, accountsRequest{Accounts: accounts})
 }
 
+// Connect begins a login of PROVIDER/NAME and gives the official client's command for it.
+func (c *Client) Connect(ctx context.Context, account string) (LoginPlan, error) {
+	return call[LoginPlan](ctx, c, http.MethodPost, "accounts/connect", nil, accountRequest{Account: account})
+}
+
+// Connected ends a login of PROVIDER/NAME and reads the account anew.
+func (c *Client) Connected(ctx context.Context, account string) (Account, error) {
+	return call[Account](ctx, c, http.MethodPost, "accounts/connected", nil, accountRequest{Account: account})
+}
+
 // Sessions, most recently used first.
 func (c *Client) Sessions(ctx context.Context, filter SessionFilter) ([]Session, error) {
 	query := url.Values{}

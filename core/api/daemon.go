@@ -21,6 +21,11 @@ type Daemon interface {
 	// RefreshAccounts reads the quota of these accounts now, of all when none is named, and returns when that is done.
 	RefreshAccounts(ctx context.Context, accounts []quota.AccountID) ([]Account, error)
 
+	// Connect begins a login: what is known of the account's quota is void from now on, and the answer is the official
+	// client's command for it. Connected ends it, whatever became of it, and reads the account anew.
+	Connect(ctx context.Context, account quota.AccountID) (LoginPlan, error)
+	Connected(ctx context.Context, account quota.AccountID) (Account, error)
+
 	// Sessions, most recently used first.
 	Sessions(ctx context.Context, filter SessionFilter) ([]Session, error)
 	// Session finds one by key, identity or hash, or a unique beginning of these.

@@ -105,6 +105,8 @@ func (s *Server) routes(mux *http.ServeMux) {
 	handle(mux, "POST /v1/accounts/enable", s.switchAccount(true))
 	handle(mux, "POST /v1/accounts/disable", s.switchAccount(false))
 	handle(mux, "POST /v1/accounts/refresh", s.refreshAccounts)
+	handle(mux, "POST /v1/accounts/connect", forAccount(d.Connect))
+	handle(mux, "POST /v1/accounts/connected", forAccount(d.Connected))
 	handle(mux, "GET /v1/sessions", s.sessions)
 	handle(mux, "GET /v1/session", s.session)
 	handle(mux, "POST /v1/session/move", s.moveSession)
@@ -141,16 +143,23 @@ func (s *Server) routes(mux *http.ServeMux) {
 type done struct{}
 
 func (s *Server) switchAccount(enabled bool) func(*http.Request) (Account, error) {
-	return func(r *http.Request) (Account, error) {
+	return forAccount(func(ctx context.Context, id quota.AccountID) (Account, error) {
+		return s.daemon.SetAccountEnabled(ctx, id, enabled)
+	})
+}
+
+// forAccount reads which account a call is about.
+func forAccount[T any](f func(context.Context, quota.AccountID) (T, error)) func(*http.Request) (T, error) {
+	return func(r *http.Request) (result T, err error) {
 		var req accountRequest
 		if err := readJSON(r, &req); err != nil {
-			return Account{}, err
+			return result, err
 		}
 		id, err := accountID(req.Account)
 		if err != nil {
-			return Account{}, err
+			return result, err
 		}
-		return s.daemon.SetAccountEnabled(r.Context(), id, enabled)
+		return f(r.Context(), id)
 	}
 }
 

@@ -45,7 +45,10 @@ type Status struct {
 	// Listen addresses of the proxy.
 	Listen []string `json:"listen"`
 	// Journal is ok, degraded, or none when state is in memory only.
-	Journal   string           `json:"journal"`
+	Journal string `json:"journal"`
+	// StateFindings are what recovery found in the state directory, and what is wrong with it now.
+	StateFindings []StateFinding `json:"state_findings,omitempty"`
+
 	Sessions  int              `json:"sessions"`
 	Streams   int              `json:"streams"`
 	Providers []ProviderStatus `json:"providers"`
@@ -53,6 +56,15 @@ type Status struct {
 	At        time.Time        `json:"at"`
 	// Offline: read from the cache file, the daemon does not run.
 	Offline bool `json:"offline,omitempty"`
+}
+
+// StateFinding is one thing about the state directory that a person may want to know.
+type StateFinding struct {
+	// Level is note, warning or fault.
+	Level string `json:"level"`
+	What  string `json:"what"`
+	Where string `json:"where"`
+	Do    string `json:"do"`
 }
 
 // ProviderStatus is a provider at a glance.
@@ -313,6 +325,13 @@ type LaunchRequest struct {
 type FlagValue struct {
 	Flag  string `json:"flag"`
 	Value string `json:"value"`
+}
+
+// LoginPlan is the official client's command line for a login. Environment is set and Unset removed for it.
+type LoginPlan struct {
+	Argv        []string          `json:"argv"`
+	Environment map[string]string `json:"environment"`
+	Unset       []string          `json:"unset"`
 }
 
 // LaunchPlan is the official client's command line, with placeholders {{args}}, {{base_url}}, {{key}}, {{no_proxy}}.

@@ -26,7 +26,7 @@ func (p *Program) accountsCommands() []*command {
 		list("accounts"), list("accounts list"),
 		p.switchCommand("enable", "Let an account serve again", true),
 		p.switchCommand("disable", "Take an account out of service", false),
-		p.refreshCommand(),
+		p.refreshCommand(), p.connectCommand("connect"), p.connectCommand("accounts connect"),
 	}
 }
 

@@ -83,6 +83,7 @@ func (c *command) examine(ctx context.Context) []finding {
 	status, err := client.Status(ctx)
 	if err != nil {
 		findings = append(findings, c.examineAbsence(err), examinePort(file.Listen.Address))
+		findings = append(findings, inspectState(file.State.Dir)...)
 	} else {
 		findings = slices.Concat(findings, c.examineDaemon(ctx, file, status))
 	}
@@ -181,12 +182,7 @@ func (c *command) examineDaemon(ctx context.Context, file *config.File, s api.St
 	if s.Version != c.program.Version {
 		findings = append(findings, finding{"version", warning, fmt.Sprintf("the daemon is %s, this command %s", s.Version, c.program.Version), "start the daemon anew"})
 	}
-	switch s.Journal {
-	case "ok", "none":
-		findings = append(findings, finding{"journal", good, s.Journal, ""})
-	default:
-		findings = append(findings, finding{"journal", problem, "it is " + s.Journal + ": serving goes on from memory, and nothing new survives a restart", "make room on the disk of the state directory"})
-	}
+	findings = append(findings, examineJournal(s)...)
 	if file.Listen.TLSCert != "" {
 		// Whom the certificate is for is not known here.
 		return findings

@@ -109,6 +109,17 @@ func (d *fakeDaemon) Accounts(context.Context) ([]api.Account, error) {
 	}, nil
 }
 
+func (d *fakeDaemon) Connect(_ context.Context, id quota.AccountID) (api.LoginPlan, error) {
+	d.note("connect", id.String())
+	return api.LoginPlan{Argv: []string{"sh", "-c", "test -n \"$LOGIN\" && test -z \"$OTHER\" && exit $LOGIN"},
+		Environment: map[string]string{"LOGIN": map[string]string{"work": "0"}[id.Name] + map[string]string{"refused": "3"}[id.Name]}, Unset: []string{"OTHER"}}, nil
+}
+
+func (d *fakeDaemon) Connected(_ context.Context, id quota.AccountID) (api.Account, error) {
+	d.note("connected", id.String())
+	return api.Account{Provider: id.Provider, Name: id.Name, Enabled: true, Usable: true}, nil
+}
+
 func (d *fakeDaemon) SetAccountEnabled(_ context.Context, id quota.AccountID, enabled bool) (api.Account, error) {
 	d.note("set", id.String())
 	switch id.Name {

@@ -129,17 +129,22 @@ func fill(plan api.LaunchPlan, run api.RunKey, arguments, inherited []string) (i
 	if len(plan.Argv) == 0 || plan.Argv[0] == "{{args}}" || !spliced {
 		return invocation{}, fmt.Errorf("%w: it has no program, or no place for arguments", errUnusablePlan)
 	}
+	values = strings.NewReplacer("{{base_url}}", run.BaseURL, "{{no_proxy}}", withLoopback(lookup(inherited, "NO_PROXY")), "{{key}}", run.Key)
+	return invocation{argv: argv, environment: environmentOf(inherited, plan.Environment, plan.Unset, values.Replace)}, nil
+}
+
+// environmentOf is what a client inherits, with what its adapter sets and without what it takes away.
+func environmentOf(inherited []string, set map[string]string, unset []string, fill func(string) string) []string {
 	environment := slices.DeleteFunc(slices.Clone(inherited), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		_, replaced := plan.Environment[name]
-		return replaced || slices.Contains(plan.Unset, name)
+		_, replaced := set[name]
+		return replaced || slices.Contains(unset, name)
 	})
-	values = strings.NewReplacer("{{base_url}}", run.BaseURL, "{{no_proxy}}", withLoopback(lookup(inherited, "NO_PROXY")), "{{key}}", run.Key)
-	for name, value := range plan.Environment {
-		environment = append(environment, name+"="+values.Replace(value))
+	for name, value := range set {
+		environment = append(environment, name+"="+fill(value))
 	}
 	slices.Sort(environment)
-	return invocation{argv: argv, environment: environment}, nil
+	return environment
 }
 
 func lookup(environment []string, name string) string {
