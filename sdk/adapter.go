@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Adapter is what an author writes. All methods but Describe may be called concurrently and are given a context with a
-// deadline.
+// Adapter is what an author writes. All methods but Describe may be called concurrently, and are given a context whose
+// deadline is the daemon's: Lease 5 s, Classify 1 s, Observe 2 s, ReadQuota 15 s, everything else 10 s. An error other than
+// [Refuse] makes is temporary; its text is for the daemon's log and holds no credential and nothing from outside.
 type Adapter interface {
 	// Describe has no side effects; two calls give equal answers.
 	Describe() Descriptor
@@ -161,7 +162,9 @@ type Observation struct {
 	Completion uint64
 }
 
-// Window is one quota clock as a source reported it. What is absent is unknown, never zero.
+// Window is one quota clock as a source reported it. What is absent is unknown, never zero. State, Source and ObservedAt
+// may be left out: then a window with a percentage is observed and one without is unknown, the source is the one that the
+// method reads from, and the time is that of the observation, for ReadQuota that of the call.
 type Window struct {
 	ID   string
 	Kind WindowKind
