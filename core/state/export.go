@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -63,53 +64,95 @@ type Imported struct {
 	Sequence uint64 `json:"sequence"`
 }
 
-// Import takes over exported bindings. It takes all or, if one is not valid, none. A binding of this machine that was used
+// importBatch bounds the bindings that one transaction takes over.
+const importBatch = 500
+
+// Import takes over exported bindings. If one of them is not valid, none is taken. A binding of this machine that was used
 // later stays. One to an account that is not configured here is kept and inert until it is.
 func (s *Store) Import(r io.Reader, at time.Time) (Imported, error) {
 	rows, err := readExport(r)
 	if err != nil {
 		return Imported{}, fmt.Errorf("import bindings: %w", err)
 	}
+	var done Imported
+	for batch := range slices.Chunk(rows, importBatch) {
+		if err := s.importRows(batch, at, &done); err != nil {
+			return done, fmt.Errorf("import bindings: %w", err)
+		}
+	}
+	return done, nil
+}
+
+func (s *Store) importRows(rows []*bindingRow, at time.Time, done *Imported) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.moment(at)
-	var done Imported
-	var fresh []*bindingRow
+	txn := s.db.Txn(false)
+	var entries []entry
+	var replaced []*bindingRow // by the entry of the same index; nil for none
 	for _, row := range rows {
-		old, err := first[*bindingRow](s.db.Txn(false), tableBindings, bindingID{row.Session, row.Model})
+		old, err := first[*bindingRow](txn, tableBindings, bindingID{row.Session, row.Model})
 		if err != nil {
-			return done, fmt.Errorf("import bindings: %w", err)
+			return err
 		}
-		if old != nil && !old.LastUsed.Before(row.LastUsed) {
+		if old != nil && !s.lastUsed(old).Before(row.LastUsed) {
 			done.Kept++
 			continue
 		}
 		if row.LastUsed.After(now) {
 			row.LastUsed = now
 		}
-		fresh = append(fresh, row)
+		entries, replaced = append(entries, row), append(replaced, old)
 	}
-	for _, row := range fresh {
-		c := s.conversation(row.Session)
+	if len(entries) == 0 {
+		return nil
+	}
+	sequence, err := s.commit(entries...)
+	if err != nil {
+		return err
+	}
+	done.Added, done.Sequence = done.Added+len(entries), sequence
+	for i, e := range entries {
+		if err := s.adopt(e.(*bindingRow), replaced[i], now); err != nil {
+			return err
+		}
+	}
+	s.notify()
+	return nil
+}
+
+// lastUsed of a row, newer than it if the session is in memory.
+func (s *Store) lastUsed(row *bindingRow) time.Time {
+	if c := s.conversations[row.Session]; c != nil {
+		return c.thread(row.Model).lastUsed()
+	}
+	return row.LastUsed
+}
+
+// adopt counts a binding that was written without a request, in place of an old one.
+func (s *Store) adopt(row, old *bindingRow, now time.Time) error {
+	var active bool
+	var cadence float64
+	if c := s.conversations[row.Session]; c != nil {
 		t := c.thread(row.Model)
-		old, cadence := t.binding, t.cadence.Value(now)
-		if err := s.write(t, row); err != nil {
-			return done, fmt.Errorf("import bindings: %w", err)
+		active, cadence = t.active, t.cadence.Value(now)
+		written, err := first[*bindingRow](s.db.Txn(false), tableBindings, t.id)
+		if err != nil {
+			return err
 		}
-		if old != nil {
-			s.unsettle(old, t.active, s.accounts[old.account()], cadence, now)
-		}
-		a := s.ensure(row.account())
-		a.bindings++
-		if t.active {
+		t.bind(written)
+	}
+	a := s.ensure(row.account())
+	if old == nil {
+		s.bindings++
+	} else {
+		s.unsettle(old, active, s.accounts[old.account()], cadence, now)
+		if active {
 			a.LiveSessions++
 		}
-		done.Added++
-		s.release(c)
 	}
-	done.Sequence = s.sequence
-	s.notify()
-	return done, nil
+	a.bindings++
+	return nil
 }
 
 func readExport(r io.Reader) ([]*bindingRow, error) {
