@@ -53,3 +53,11 @@ func (f *findings) all() []Finding {
 	}
 	return list
 }
+
+// counted is the number with the word for one or for more.
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}

@@ -83,8 +83,8 @@ func TestHostileJournals(t *testing.T) {
 		"j02-no-newline":  {Recovered: Recovered{Entries: 20, Sequence: 20}}, // the checksum is good
 		"j04-dup-seq":     {Recovered: Recovered{Entries: 20, Sequence: 20, Duplicates: 5}},
 		"j05-gap":         {Recovered: Recovered{Entries: 16, Sequence: 20, Missing: 4}, warnings: []string{"4 entries are missing, the first is 9"}},
-		"j09-huge-length": {Recovered: Recovered{Entries: 20, Sequence: 20, BadLines: 1}, warnings: []string{"1 damaged lines"}},
-		"j14-interleaved": {Recovered: Recovered{Entries: 18, Sequence: 20, BadLines: 1, Missing: 2}, warnings: []string{"1 damaged lines", "as if two daemons had written", "2 entries are missing"}},
+		"j09-huge-length": {Recovered: Recovered{Entries: 20, Sequence: 20, BadLines: 1}, warnings: []string{"1 damaged line"}},
+		"j14-interleaved": {Recovered: Recovered{Entries: 18, Sequence: 20, BadLines: 1, Missing: 2}, warnings: []string{"1 damaged line", "as if two daemons had written", "2 entries are missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join("testdata", "hostile", "journal", name+".jsonl"))

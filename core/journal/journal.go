@@ -23,6 +23,8 @@ type Options struct {
 	Logger hclog.Logger
 	// Clock times what is measured; nil for the system's. The order of entries does not depend on it.
 	Clock clock.Clock
+	// OnCommit is told how long each write and sync of a group took. It must return at once; nil for nobody.
+	OnCommit func(time.Duration)
 	// Limits bounds the journal; fields that are zero have defaults.
 	Limits Limits
 }
@@ -79,6 +81,7 @@ type Journal struct {
 	logger hclog.Logger
 	clock  clock.Clock
 	limits Limits
+	told   func(time.Duration)
 
 	durable atomic.Uint64
 	wanted  chan struct{} // holds a value when a snapshot is wanted
@@ -144,6 +147,7 @@ type segment struct {
 func Open(options Options) (*Journal, error) {
 	j := &Journal{
 		fs: options.FS, logger: options.Logger, clock: options.Clock, limits: options.Limits.withDefaults(),
+		told: options.OnCommit,
 		wanted: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{}),
 		snapshotting: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
@@ -152,6 +156,9 @@ func Open(options Options) (*Journal, error) {
 	}
 	if j.clock == nil {
 		j.clock = clock.Wall{}
+	}
+	if j.told == nil {
+		j.told = func(time.Duration) {}
 	}
 	if j.fs == nil {
 		fs, err := openDirectory(options.Dir)

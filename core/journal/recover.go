@@ -159,7 +159,7 @@ func remedy(err error, name string) string {
 	if errors.As(err, &unsafe) {
 		return unsafe.Remedy + "; it is kept as " + name + damagedSuffix
 	}
-	return "nothing; it is kept as " + name + damagedSuffix + ". If this happens again, check the disk"
+	return "nothing to do: it is kept as " + name + damagedSuffix + ". If this happens again, check the disk"
 }
 
 // findLogID takes the log id from the first journal that says it, when no snapshot did. A journal whose own first line is damaged
@@ -202,8 +202,8 @@ func (r *recovery) readJournals() {
 func (r *recovery) report(c contents) {
 	r.BadLines += len(c.bad)
 	if len(c.bad) > 0 {
-		r.findings.add(Warning, c.name, "nothing; they are kept in "+c.name+damagedSuffix+". If this happens again, check the disk",
-			"%d damaged lines were skipped, the first at byte %d", len(c.bad), c.bad[0].offset)
+		r.findings.add(Warning, c.name, "nothing to do: they are kept in "+c.name+damagedSuffix+". If this happens again, check the disk",
+			"%s skipped, the first at byte %d", counted(len(c.bad), "damaged line was", "damaged lines were"), c.bad[0].offset)
 	}
 	if c.merged {
 		r.findings.add(Warning, c.name, "make sure that nothing else writes in the state directory",
@@ -211,7 +211,7 @@ func (r *recovery) report(c contents) {
 	}
 	if c.torn != nil {
 		r.TornBytes += len(c.torn.bytes)
-		r.findings.add(Note, c.name, "nothing; it was never acknowledged", "the last write was cut after %d bytes", len(c.torn.bytes))
+		r.findings.add(Note, c.name, "nothing to do: it was never acknowledged", "the last write was cut after %d bytes", len(c.torn.bytes))
 	}
 }
 
@@ -262,18 +262,18 @@ func (r *recovery) applyOne(e entry) error {
 	r.Refused++
 	c := &r.journals[e.journal]
 	c.bad = append(c.bad, stretch{e.offset, e.body})
-	r.findings.add(Warning, c.name, "nothing; it is kept in "+c.name+damagedSuffix, "the entry %d was refused: %v", e.sequence, err)
+	r.findings.add(Warning, c.name, "nothing to do: it is kept in "+c.name+damagedSuffix, "the entry %d was refused: %v", e.sequence, err)
 	return nil
 }
 
 func (r *recovery) reportReplay(gap gap, conflicts int) {
 	if gap.missing > 0 {
-		r.findings.add(Warning, "state directory", "nothing; the sessions concerned are placed anew",
-			"%d entries are missing, the first is %d", gap.missing, gap.first)
+		r.findings.add(Warning, "state directory", "nothing to do: the sessions concerned are placed anew",
+			"%s missing, the first is %d", counted(int(gap.missing), "entry is", "entries are"), gap.first)
 	}
 	if conflicts > 0 {
 		r.findings.add(Warning, "state directory", "make sure that nothing else writes in the state directory",
-			"%d sequences were given to two different entries; the first of each was used", conflicts)
+			"%s given to two different entries; the first of each was used", counted(conflicts, "sequence was", "sequences were"))
 	}
 }
 
@@ -301,7 +301,7 @@ func (r *recovery) judgeEnd() {
 		r.Clean = r.Missing == 0 && r.BadLines == 0
 		return
 	}
-	r.findings.add(Note, "state directory", "nothing", "the run before was not stopped in order; whatever had been acknowledged is here")
+	r.findings.add(Note, "state directory", "nothing to do", "the run before was not stopped in order")
 }
 
 // keepAside puts aside what could not be used, and removes what was never finished.

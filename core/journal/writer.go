@@ -64,7 +64,9 @@ func (j *Journal) commit(b batch) {
 	if err == nil {
 		err = b.segment.file.Linked()
 	}
-	j.commitLatency.record(j.clock.Now().Sub(start))
+	took := j.clock.Now().Sub(start)
+	j.commitLatency.record(took)
+	j.told(took)
 
 	j.mu.Lock()
 	defer j.mu.Unlock()
