@@ -8,12 +8,14 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-plugin"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -85,6 +87,10 @@ func runFake(args []string) {
 		}
 	}
 	f.act(context.Background(), "start")
+	if listens := f.actions["socket"]; listens != "" {
+		pretend(listens == "listen", f.actions["certificate"])
+		return
+	}
 	if f.actions["debug"] != "" {
 		f.serveDebug()
 		return
@@ -94,6 +100,24 @@ func runFake(args []string) {
 		Plugins:         plugin.PluginSet{wire.PluginName: f},
 		GRPCServer:      plugin.DefaultGRPCServer,
 	})
+}
+
+// pretend sends a handshake for a socket that nobody serves.
+func pretend(listens bool, certificate string) {
+	path := filepath.Join(os.Getenv(plugin.EnvUnixSocketDir), "s")
+	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		err = unix.Bind(socket, &unix.SockaddrUnix{Name: path})
+	}
+	if err == nil && listens {
+		err = unix.Listen(socket, 1)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	fmt.Printf("1|1|unix|%s|grpc|%s\n", path, certificate)
+	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
 // serveDebug serves like an executable started with -debug, and prints the line to attach by.

@@ -188,11 +188,8 @@ func TestHandshakeWithoutCertificateIsRefused(t *testing.T) {
 		"short":  "AAAA",
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Python makes a real socket where go-plugin wants it, so that only the certificate is wrong.
-			listen := `import os,socket,sys,time
-s=socket.socket(socket.AF_UNIX); p=os.environ["PLUGIN_UNIX_SOCKET_DIR"]+"/s"; s.bind(p); s.listen()
-print("1|1|unix|"+p+"|grpc|` + field + `",flush=True); time.sleep(600)`
-			f := b.failure(b.hostile("#!/bin/sh\nexec python3 -c '"+listen+"'\n"), good)
+			// The socket is where it belongs, so that only the certificate is wrong.
+			f := b.failure(b.hostile(fakeScript(t, "socket=listen", "certificate="+field)), good)
 			if f.Reason != ReasonHandshakeTLS {
 				t.Errorf("reason = %s (%v), want %s", f.Reason, f, ReasonHandshakeTLS)
 			}

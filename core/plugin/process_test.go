@@ -36,16 +36,10 @@ func TestSocketThatNobodyServesIsNoAdapter(t *testing.T) {
 	timing := quick()
 	timing.start = 3 * time.Second
 	b := newBench(t, timing, Hooks{})
-	for name, script := range map[string]string{
-		"bound and not listened to": `s.bind(p)`,
-		"listened to and silent":    `s.bind(p); s.listen()`,
-	} {
+	for name, mode := range map[string]string{"bound and not listened to": "bind", "listened to and silent": "listen"} {
 		t.Run(name, func(t *testing.T) {
-			program := `import os,socket,time
-s=socket.socket(socket.AF_UNIX); p=os.environ["PLUGIN_UNIX_SOCKET_DIR"]+"/s"; ` + script + `
-print("1|1|unix|"+p+"|grpc|` + testCertificate(t) + `",flush=True); time.sleep(600)`
 			var failure *Failure
-			err := b.apply(b.spec(b.script("dead", "#!/bin/sh\nexec python3 -c '"+program+"'\n"), fakeConfig{}))
+			err := b.apply(b.spec(b.script("dead", fakeScript(t, "socket="+mode, "certificate="+testCertificate(t))), fakeConfig{}))
 			if !errors.As(err, &failure) || failure.Reason != ReasonConnect && failure.Reason != ReasonInit {
 				t.Errorf("apply: %v, want no connection", err)
 			}

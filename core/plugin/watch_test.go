@@ -100,8 +100,8 @@ func TestWatchEndsWithTheInstanceThatDrains(t *testing.T) {
 	waits := func(ctx context.Context) (grpc.ClientStream, error) { return &played{ctx: ctx}, nil }
 	watchTest(t, waits, func(t *testing.T, d *desk, in *inbox) {
 		synctest.Wait()
-		old := (*instance)(nil)
-		if old = d.client.current.Load(); old == nil || opened(d) != 1 {
+		old := d.client.current.Load()
+		if opened(d) != 1 {
 			t.Fatal("no watch")
 		}
 		d.adopt("{}", wire.ServiceQuota)
