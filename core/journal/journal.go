@@ -147,7 +147,7 @@ type segment struct {
 func Open(options Options) (*Journal, error) {
 	j := &Journal{
 		fs: options.FS, logger: options.Logger, clock: options.Clock, limits: options.Limits.withDefaults(),
-		told: options.OnCommit,
+		told:   options.OnCommit,
 		wanted: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{}),
 		snapshotting: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
