@@ -6,7 +6,7 @@ import (
 )
 
 // maxWindows bounds the windows of an account, declared and reported.
-const maxWindows = 32
+const maxWindows = 16
 
 // Account is one account with its clocks, blockers and work. It is not safe for concurrent use: its owner guards it.
 // Windows, Blockers and Completed outlive the process; the rest is of sessions and of work in flight.

@@ -4,7 +4,7 @@ import "strings"
 
 // maxModels bounds the models that are told apart on one account; what comes after is counted as otherModels.
 const (
-	maxModels   = 32
+	maxModels   = 16
 	otherModels = "*"
 )
 

@@ -42,13 +42,14 @@ func (s *Store) ApplyAccounts(configs []AccountConfig, at time.Time) error {
 	for _, a := range s.accounts {
 		a.configured, a.Enabled = false, false
 	}
-	s.providers = make(map[string][]*quota.Account)
+	s.configured, s.providers = nil, make(map[string][]*quota.Account)
 	var entries []entry
 	for _, c := range configs {
 		a := s.ensure(c.ID)
 		if a.apply(c, now) {
 			entries = append(entries, &blockersRow{Account: a.ID, Blockers: a.Blockers})
 		}
+		s.configured = append(s.configured, a)
 		s.providers[c.ID.Provider] = append(s.providers[c.ID.Provider], a.Account)
 	}
 	s.notify()

@@ -21,6 +21,7 @@ const (
 	maxCode     = 64
 	maxMoves    = 5
 	maxBlockers = 64
+	maxPatterns = 32
 )
 
 // SessionKey is provider/identity. An identity that is longer than 256 bytes, or holds anything but printable characters,
@@ -204,7 +205,7 @@ func checkWindow(w *quota.Window) error {
 }
 
 func checkDeclaration(d quota.Declaration) error {
-	if d.ID == "" || d.Length < 0 || d.Length > 400*24*time.Hour || len(d.Models) > 64 {
+	if d.ID == "" || d.Length < 0 || d.Length > 400*24*time.Hour || len(d.Models) > maxPatterns {
 		return invalid("window")
 	}
 	for _, m := range d.Models {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -36,11 +37,29 @@ type unbind struct {
 	Cause   string `json:"cause"`
 }
 
-// clocks are all windows of an account, and the counts that their stamps refer to: they are only right together.
+// clocks are windows of an account, and the counts that their stamps refer to: they are only right together. More follows
+// on an entry that held other windows of the account, since an entry has a greatest length.
 type clocks struct {
 	Account   quota.AccountID `json:"account"`
 	Windows   []quota.Window  `json:"windows"`
 	Completed quota.Counts    `json:"completed,omitempty"`
+	More      bool            `json:"more,omitempty"`
+}
+
+// clocksPerEntry windows fit into one entry, whatever they hold within their bounds.
+const clocksPerEntry = 2
+
+// clocksOf are the entries that hold all windows of an account.
+func clocksOf(a *quota.Account) []entry {
+	completed := a.Completed.Clone()
+	entries := []entry{}
+	for windows := range slices.Chunk(slices.Clone(a.Windows), clocksPerEntry) {
+		entries = append(entries, &clocks{Account: a.ID, Windows: windows, Completed: completed, More: len(entries) > 0})
+	}
+	if len(entries) == 0 {
+		entries = append(entries, &clocks{Account: a.ID, Completed: completed})
+	}
+	return entries
 }
 
 // demand is what is learned of all sessions.
@@ -65,11 +84,13 @@ func encode(e entry) ([]byte, error) {
 	if err := e.check(); err != nil {
 		return nil, fmt.Errorf("encode %s entry: %w", e.entryType(), err)
 	}
-	data, err := json.Marshal(envelope{Type: e.entryType(), Body: e})
-	if err != nil {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(envelope{Type: e.entryType(), Body: e}); err != nil {
 		return nil, fmt.Errorf("encode %s entry: %w", e.entryType(), err)
 	}
-	return data, nil
+	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
 }
 
 // decode reads an entry, in exactly the form that encode gives it. A type that is not known was written by a newer release:
@@ -171,8 +192,10 @@ func (c *clocks) apply(txn *memdb.Txn, sequence uint64) error {
 	if err != nil || (learned != nil && learned.Sequence >= sequence) {
 		return err
 	}
-	if _, err := txn.DeleteAll(tableWindows, indexPrefix, accountPrefix(c.Account)); err != nil {
-		return fmt.Errorf("replace windows: %w", err)
+	if !c.More {
+		if _, err := txn.DeleteAll(tableWindows, indexPrefix, accountPrefix(c.Account)); err != nil {
+			return fmt.Errorf("replace windows: %w", err)
+		}
 	}
 	for i := range c.Windows {
 		if err := txn.Insert(tableWindows, &windowRow{Account: c.Account, Window: c.Windows[i], Sequence: sequence}); err != nil {

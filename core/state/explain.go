@@ -8,18 +8,24 @@ import (
 	"github.com/noria-dev/noria/core/quota"
 )
 
-// Accounts are all configured accounts as people see them, provider by provider in configuration order.
+// Accounts are all configured accounts as people see them, in configuration order.
 func (s *Store) Accounts(at time.Time) []AccountView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.moment(at)
-	var views []AccountView
-	for _, provider := range sortedKeys(s.providers) {
-		for _, a := range s.providers[provider] {
-			views = append(views, s.view(s.accounts[a.ID], now))
-		}
+	views := make([]AccountView, 0, len(s.configured))
+	for _, a := range s.configured {
+		views = append(views, s.view(a, now))
 	}
 	return views
+}
+
+// Enabled reports whether the account is configured, enabled, and not switched off.
+func (s *Store) Enabled(id quota.AccountID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.accounts[id]
+	return a != nil && a.Enabled
 }
 
 // AccountByID is one account as people see it.

@@ -1,9 +1,6 @@
 package state
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // writing coalesces the writes of what changes with every request.
 type writing struct {
@@ -32,7 +29,7 @@ func (s *Store) flush(now time.Time, everything bool) error {
 	for _, a := range s.accounts {
 		if wanted(&a.writing) {
 			a.writing.done(now)
-			entries = append(entries, &clocks{Account: a.ID, Windows: slices.Clone(a.Windows), Completed: a.Completed.Clone()})
+			entries = append(entries, clocksOf(a.Account)...)
 		}
 	}
 	if wanted(&s.demandWriting) {

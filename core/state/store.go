@@ -50,8 +50,9 @@ type Store struct {
 	max      int
 	idle     time.Duration
 
-	accounts  map[quota.AccountID]*account
-	providers map[string][]*quota.Account // in configuration order
+	accounts   map[quota.AccountID]*account
+	configured []*account                  // in configuration order
+	providers  map[string][]*quota.Account // the same, of each provider
 
 	conversations map[string]*conversation
 	touched       []*thread // whose row is older than what is known in memory

@@ -1,8 +1,6 @@
 package state
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/noria-dev/noria/core/placement"
@@ -105,5 +103,3 @@ type Stats struct {
 	// ClockHeld: the wall clock says something implausible, and the last good time is used.
 	ClockHeld bool `json:"clock_held"`
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
