@@ -138,8 +138,9 @@ func (s *Store) write(t *thread, row *bindingRow) error {
 	if _, err := s.commit(row); err != nil {
 		return err
 	}
-	if t.binding == nil {
-		s.bindings++
+	s.held = s.held.plus(row.space())
+	if t.binding != nil {
+		s.held = s.held.minus(t.binding.space())
 	}
 	written, err := first[*bindingRow](s.db.Txn(false), tableBindings, t.id)
 	if err != nil {

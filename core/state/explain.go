@@ -112,7 +112,7 @@ func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := Stats{
-		Bindings: s.bindings, Conversations: len(s.conversations), InFlight: len(s.attempts), Reservations: s.reservations,
+		Bindings: s.held.bindings, Conversations: len(s.conversations), InFlight: len(s.attempts), Reservations: s.reservations,
 		Entries: s.entries, Sequence: s.sequence, Durable: s.log.DurableSequence(), ClockHeld: s.clock.held,
 	}
 	for _, a := range s.accounts {

@@ -143,9 +143,9 @@ func (s *Store) adopt(row, old *bindingRow, now time.Time) error {
 		t.bind(written)
 	}
 	a := s.ensure(row.account())
-	if old == nil {
-		s.bindings++
-	} else {
+	s.held = s.held.plus(row.space())
+	if old != nil {
+		s.held = s.held.minus(old.space())
 		s.unsettle(old, active, s.accounts[old.account()], cadence, now)
 		if active {
 			a.LiveSessions++

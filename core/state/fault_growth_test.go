@@ -100,8 +100,8 @@ func startOnce(t *testing.T, dir string, n int) (took, work time.Duration, heap 
 	k := openKept(t, dir)
 	took, work = time.Since(begun), processorTime(t)-worked
 	heap = heapInUse() - before
-	if k.bindings != n {
-		t.Errorf("%d bindings, want %d", k.bindings, n)
+	if got := k.Stats().Bindings; got != n {
+		t.Errorf("%d bindings, want %d", got, n)
 	}
 	k.must(k.Snapshot())
 	s := k.journal.Stats()

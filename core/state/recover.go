@@ -121,7 +121,7 @@ const cadenceHorizon = 24 * quota.CadenceMemory
 func (s *Store) reviveSessions(txn *memdb.Txn) error {
 	var latest time.Time
 	if err := all(txn, tableBindings, func(r *bindingRow) bool {
-		s.bindings++
+		s.held = s.held.plus(r.space())
 		s.ensure(r.account()).bindings++
 		if r.LastUsed.After(latest) {
 			latest = r.LastUsed

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/noria-dev/noria/core/journal"
 	"github.com/noria-dev/noria/core/quota"
 )
 
@@ -98,6 +100,56 @@ func TestTheLongestIdleGoWhenThereAreTooMany(t *testing.T) {
 	}
 	if f.accounts[id("a")].bindings != 3 || f.Stats().Bindings != 3 {
 		t.Errorf("%d bindings counted", f.accounts[id("a")].bindings)
+	}
+}
+
+func TestBindingsThatTakeTooMuchSpaceGo(t *testing.T) {
+	f := open(t, "a")
+	long := strings.Repeat(`"`, maxIdentity-8)
+	const n, limit = 1000, 500_000
+	for i := range n {
+		f.now = start.Add(time.Duration(i) * time.Minute)
+		f.serve("a", fmt.Sprintf("claude/%s%08d", long, i), "m")
+	}
+	f.room.bytes = limit
+	f.pass(time.Second)
+	if f.held.bytes > limit || f.held.bytes < limit*97/100 {
+		t.Errorf("%d bindings take %d bytes, at most %d", f.held.bindings, f.held.bytes, limit)
+	}
+	var body bytes.Buffer
+	f.must(writeSnapshot(&body, f.db.Txn(false), 0))
+	if body.Len() > limit {
+		t.Errorf("the snapshot has %d bytes", body.Len())
+	}
+	f.lives("", fmt.Sprintf("claude/%s%08d", long, 0), "m")
+	f.lives("a", fmt.Sprintf("claude/%s%08d", long, n-1), "m")
+	held := f.held
+	f.must(f.Close())
+	f.recover()
+	if f.held != held {
+		t.Errorf("after a restart they take %+v, before %+v", f.held, held)
+	}
+}
+
+func TestTheSpaceOfARowIsAnUpperBound(t *testing.T) {
+	if spare := journal.MaxSnapshotBytes - maxBindingBytes; spare < 4<<20 {
+		t.Errorf("%d bytes of a snapshot are left for everything else", spare)
+	}
+	for _, e := range everything() {
+		row, ok := e.(*bindingRow)
+		if !ok {
+			continue
+		}
+		row.Sequence, row.BoundSequence = math.MaxUint64, math.MaxUint64
+		row.Cadence = 1.0 / 3e7
+		row.BoundAt, row.LastUsed = row.BoundAt.Add(123456789), row.LastUsed.Add(123456789)
+		data, err := json.Marshal(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(data)+2 > row.space().bytes {
+			t.Errorf("%d bytes, counted %d:\n%s", len(data)+2, row.space().bytes, data)
+		}
 	}
 }
 

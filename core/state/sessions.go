@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"github.com/noria-dev/noria/core/quota"
 )
 
@@ -239,7 +237,7 @@ func (s *Store) unbind(ids []bindingID, cause string, now time.Time) (sequence u
 		return 0, fmt.Errorf("unbind: %w", err)
 	}
 	for _, row := range rows {
-		s.bindings--
+		s.held = s.held.minus(row.space())
 		var active bool
 		var cadence float64
 		if c := s.conversations[row.Session]; c != nil {
@@ -251,59 +249,4 @@ func (s *Store) unbind(ids []bindingID, cause string, now time.Time) (sequence u
 	}
 	s.notify()
 	return sequence, nil
-}
-
-// expireBatch bounds the bindings that one transaction drops.
-const expireBatch = 1000
-
-// expire drops bindings that were idle too long and, of those that are too many, the longest idle. It looks for them
-// beside the store, and drops only those that nobody used in the meantime.
-func (s *Store) expire(now time.Time) error {
-	s.mu.Lock()
-	txn, idle, surplus := s.db.Txn(false), s.idle, s.bindings-s.max
-	s.mu.Unlock()
-	due, err := longestIdle(txn, now.Add(-idle), surplus)
-	if err != nil {
-		return err
-	}
-	for batch := range slices.Chunk(due, expireBatch) {
-		if err := s.unbindIdle(batch, now); err != nil {
-			return fmt.Errorf("expire bindings: %w", err)
-		}
-	}
-	return nil
-}
-
-// longestIdle lists the bindings not used since the limit, and more of the longest idle if these are fewer than surplus.
-func longestIdle(txn *memdb.Txn, limit time.Time, surplus int) ([]*bindingRow, error) {
-	var due, others []*bindingRow
-	err := all(txn, tableBindings, func(r *bindingRow) bool {
-		if r.LastUsed.Before(limit) {
-			due = append(due, r)
-		} else if surplus > 0 {
-			others = append(others, r)
-		}
-		return true
-	})
-	if err != nil || surplus <= len(due) {
-		return due, err
-	}
-	slices.SortFunc(others, func(a, b *bindingRow) int { return a.LastUsed.Compare(b.LastUsed) })
-	return append(due, others[:min(surplus-len(due), len(others))]...), nil
-}
-
-func (s *Store) unbindIdle(rows []*bindingRow, now time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil
-	}
-	ids := make([]bindingID, 0, len(rows))
-	for _, r := range rows {
-		if c := s.conversations[r.Session]; c == nil || !c.thread(r.Model).busy() {
-			ids = append(ids, bindingID{r.Session, r.Model})
-		}
-	}
-	_, err := s.unbind(ids, "idle", now)
-	return err
 }

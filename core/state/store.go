@@ -47,7 +47,7 @@ type Store struct {
 	sequence uint64
 	entries  uint64
 	fit      float64
-	max      int
+	room     space // for bindings
 	idle     time.Duration
 
 	accounts   map[quota.AccountID]*account
@@ -58,7 +58,7 @@ type Store struct {
 	touched       []*thread // whose row is older than what is known in memory
 	attempts      map[uint64]*attempt
 	reservations  int
-	bindings      int
+	held          space // by bindings
 
 	demand        quota.Demand
 	demandWriting writing
@@ -104,12 +104,12 @@ func Open(log Log, settings Settings) (*Store, error) {
 }
 
 func (s *Store) set(settings Settings) {
-	s.fit, s.max, s.idle = placement.DefaultFit, DefaultMaxBindings, DefaultIdle
+	s.fit, s.room, s.idle = placement.DefaultFit, space{DefaultMaxBindings, maxBindingBytes}, DefaultIdle
 	if settings.Fit != nil {
 		s.fit = *settings.Fit
 	}
 	if settings.MaxBindings > 0 {
-		s.max = settings.MaxBindings
+		s.room.bindings = settings.MaxBindings
 	}
 	if settings.Idle > 0 {
 		s.idle = settings.Idle
@@ -224,7 +224,7 @@ func (s *Store) Tick(at time.Time) error {
 		s.notify()
 	}
 	err := s.flush(now, false)
-	overdue := s.bindings > s.max || now.Sub(s.expired) >= time.Hour || now.Before(s.expired)
+	overdue := !s.held.within(s.room) || now.Sub(s.expired) >= expireInterval || now.Before(s.expired)
 	if overdue {
 		s.expired = now
 	}
