@@ -59,7 +59,7 @@ func dump(t rapid.TB, db *memdb.MemDB) string {
 }
 
 func empty(t rapid.TB) *memdb.MemDB {
-	db, err := memdb.NewMemDB(schema())
+	db, err := newDB()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,6 +49,15 @@ func schema() *memdb.DBSchema {
 	return s
 }
 
+// newDB makes an empty database.
+func newDB() (*memdb.MemDB, error) {
+	db, err := memdb.NewMemDB(schema())
+	if err != nil {
+		return nil, fmt.Errorf("make store: %w", err)
+	}
+	return db, nil
+}
+
 func table(name string, id memdb.Indexer) *memdb.TableSchema {
 	return &memdb.TableSchema{Name: name, Indexes: map[string]*memdb.IndexSchema{
 		indexID: {Name: indexID, Unique: true, Indexer: id},

@@ -54,9 +54,9 @@ func writeSnapshot(w io.Writer, txn *memdb.Txn, sequence uint64) error {
 
 // readSnapshot fills an empty store from what writeSnapshot wrote, or refuses it as a whole.
 func readSnapshot(r io.Reader) (*memdb.MemDB, uint64, error) {
-	db, err := memdb.NewMemDB(schema())
+	db, err := newDB()
 	if err != nil {
-		return nil, 0, fmt.Errorf("make store: %w", err)
+		return nil, 0, err
 	}
 	txn := db.Txn(true)
 	defer txn.Abort()

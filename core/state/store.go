@@ -84,9 +84,9 @@ type account struct {
 
 // Open recovers the state that log holds. An error that is errors.ErrUnsupported says that a newer release wrote it.
 func Open(log Log, settings Settings) (*Store, error) {
-	db, err := memdb.NewMemDB(schema())
+	db, err := newDB()
 	if err != nil {
-		return nil, fmt.Errorf("make store: %w", err)
+		return nil, err
 	}
 	s := &Store{
 		log: log, db: db,
