@@ -25,6 +25,7 @@ func testAdapters() map[string]func() sdk.Adapter {
 		"stuck":   func() sdk.Adapter { return stuck{began: os.Getenv("SDK_TEST_BEGAN")} },
 		"deaf":    func() sdk.Adapter { return deaf{began: os.Getenv("SDK_TEST_BEGAN")} },
 		"unnamed": func() sdk.Adapter { return unnamed{} },
+		"running": func() sdk.Adapter { return running{began: os.Getenv("SDK_TEST_BEGAN")} },
 	}
 }
 
@@ -232,6 +233,17 @@ func (d deaf) Lease(context.Context, sdk.Account, sdk.LeaseRequest) (sdk.Lease, 
 
 // Drain never returns either.
 func (d deaf) Drain(context.Context) error { select {} }
+
+// running runs a client that writes its process id to a file and would not end by itself.
+type running struct {
+	plain
+	began string
+}
+
+func (r running) Lease(ctx context.Context, _ sdk.Account, _ sdk.LeaseRequest) (sdk.Lease, error) {
+	_, err := sdk.RunClient(ctx, sdk.Command{Argv: []string{"sh", "-c", "echo $$ > $0.new && mv $0.new $0 && exec sleep 600", r.began}}, time.Hour)
+	return sdk.Lease{}, err
+}
 
 // unnamed has a descriptor that no daemon can use.
 type unnamed struct{ plain }
