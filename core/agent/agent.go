@@ -148,7 +148,7 @@ func (a *Agent) openHost(cfg *config.Config) error {
 	a.adapters = newAdapters()
 	host, err := plugin.New(plugin.Options{
 		Catalog:     a.catalogOptions(&cfg.Host),
-		RunDir:      filepath.Join(cfg.State.Dir, "run"),
+		RunDir:      filepath.Join(filepath.Dir(cfg.ControlSocket()), "run"),
 		HostVersion: a.options.Version,
 		Refresh:     cfg.Telemetry.Refresh,
 		Clock:       a.clock,

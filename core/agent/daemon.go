@@ -29,7 +29,7 @@ func (d *daemon) Status(ctx context.Context) (api.Status, error) {
 	stats := d.store.Stats()
 	status := api.Status{
 		Version: d.options.Version, State: api.StateStarting, PID: os.Getpid(), StartedAt: d.started,
-		Config: d.options.ConfigPath, Generation: d.generation.Load(), Listen: d.addresses(),
+		Config: d.setup.Load().Config.Path, Generation: d.generation.Load(), Listen: d.addresses(),
 		Journal: d.journalState(), Sessions: stats.LiveSessions, Streams: stats.InFlight,
 		Accounts: accounts, At: d.clock.Now(), StateFindings: d.stateFindings(),
 	}

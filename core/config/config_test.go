@@ -72,6 +72,10 @@ func TestDirectoriesFollowXDGUnlessRelative(t *testing.T) {
 	if got, want := cfg.ControlSocket(), "/run/user/1/noria/control.sock"; got != want {
 		t.Errorf("socket %q, want %q", got, want)
 	}
+	cfg = mustLoad(t, write(t, "state {\n  dir = \"/elsewhere\"\n}\n"))
+	if got, want := cfg.ControlSocket(), "/elsewhere/control.sock"; got != want {
+		t.Errorf("socket beside a state directory of its own %q, want %q", got, want)
+	}
 }
 
 func TestPluginSchemaMakesJSONWithDefaultsAndAbsolutePaths(t *testing.T) {

@@ -25,8 +25,9 @@ func defaultPluginDir() string {
 // ControlSocket is where the daemon with this configuration serves its control API.
 func (h *Host) ControlSocket() string { return controlSocket(h.State.Dir) }
 
+// controlSocket is one to one with the state directory, so that daemons of several do not meet in it.
 func controlSocket(stateDir string) string {
-	if dir := runtimeDir(); dir != "" {
+	if dir := runtimeDir(); dir != "" && stateDir == defaultStateDir() {
 		return filepath.Join(dir, "noria", "control.sock")
 	}
 	return filepath.Join(stateDir, "control.sock")

@@ -42,7 +42,7 @@ func (x *exchange) serveBeside() {
 // besideAccount finds the account. A placement that is asked for lives only as long as the question.
 func (x *exchange) besideAccount() (quota.AccountID, placement.Forecast, bool) {
 	if x.who.session != "" {
-		if account, ok := x.proxy.state.SessionAccount(x.who.session); ok {
+		if account, ok := x.proxy.state.SessionAccount(x.who.session); ok && x.proxy.state.Enabled(account) {
 			return account, placement.Forecast{}, true
 		}
 	}

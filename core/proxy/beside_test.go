@@ -51,6 +51,20 @@ func TestARefusalBesideTurnsRenewsTheLeaseOnce(t *testing.T) {
 	}
 }
 
+func TestADisabledAccountServesNothingBesideTurnsEither(t *testing.T) {
+	r := newRig(t)
+	r.state.bind("claude/s1", testModel, claudeA)
+	r.state.disabled = map[quota.AccountID]bool{claudeA: true}
+	if got := r.do(count("s1")); got.status != 200 {
+		t.Fatalf("status %d: %s", got.status, got.body)
+	}
+	for _, request := range r.upstream.Requests() {
+		if request.Token == "a" {
+			t.Errorf("%s went to the disabled account", request.Path)
+		}
+	}
+}
+
 func TestWhatIsNoTurnIsAnsweredByUsWhenItCannotBeSent(t *testing.T) {
 	tests := []struct {
 		name  string

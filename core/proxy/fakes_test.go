@@ -25,6 +25,7 @@ type fakeState struct {
 	mu        sync.Mutex // guards all below
 	bindings  map[string]quota.AccountID
 	latest    map[string]quota.AccountID
+	disabled  map[quota.AccountID]bool
 	blockers  map[quota.AccountID][]quota.Rejection
 	cooldowns map[quota.AccountID]quota.Rejection
 	open      map[uint64]*fakeAttempt
@@ -68,7 +69,7 @@ func (s *fakeState) Place(req placement.Request) (placement.Decision, error) {
 
 func (s *fakeState) decide(req placement.Request) placement.Decision {
 	usable := func(a quota.AccountID) bool {
-		if a.Provider != req.Provider {
+		if a.Provider != req.Provider || s.disabled[a] {
 			return false
 		}
 		for _, tried := range req.Tried {
@@ -188,6 +189,12 @@ func (s *fakeState) SessionAccount(session string) (quota.AccountID, bool) {
 	defer s.mu.Unlock()
 	a, ok := s.latest[session]
 	return a, ok
+}
+
+func (s *fakeState) Enabled(account quota.AccountID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.disabled[account]
 }
 
 func (s *fakeState) Durable(ctx context.Context, sequence uint64) error {

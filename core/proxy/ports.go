@@ -31,6 +31,8 @@ type State interface {
 	Reject(attempt uint64, rejection quota.Rejection, at time.Time) (sequence uint64, err error)
 	// SessionAccount is the account of the session's most recently accepted binding.
 	SessionAccount(session string) (quota.AccountID, bool)
+	// Enabled reports whether the account is configured, enabled, and not switched off.
+	Enabled(account quota.AccountID) bool
 	// Durable returns nil once sequence is durable, or at once when the journal is degraded (serving goes on from
 	// memory), or ctx's error.
 	Durable(ctx context.Context, sequence uint64) error
