@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -354,5 +355,37 @@ func TestARefusedEntryIsKeptAsideAndCounted(t *testing.T) {
 	}
 	if sequence := mustWrite(t, j, o, "new", "value"); sequence != 25 {
 		t.Errorf("sequence %d was given out again", sequence)
+	}
+}
+
+func TestAForeignFileWithTheHighestNumberUsesNoNumbersUp(t *testing.T) {
+	im := smallImage(t)
+	d := im.with("journal-9007199254740992", []byte("#!/bin/sh\n"))
+	j, o, err := openOn(d, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	if lost, err := im.missing(o); lost != 0 || err != nil {
+		t.Errorf("%d lost, %v", lost, err)
+	}
+	o.answer(j)
+	mustBeDurable(t, j, mustWrite(t, j, o, "new", "1"))
+	if s := j.Stats(); s.Generation != 4 {
+		t.Errorf("the next generation is %d", s.Generation)
+	}
+}
+
+func TestSequencesThatAreUsedUpAreNotGivenOut(t *testing.T) {
+	const highest = maxSequence
+	data := appendBegin(nil, begin{Format: Format, Log: hostileLog, Generation: 1})
+	data = appendLine(data, lineCheck(hostileLog, 1), line{sequence: highest, kind: entryLine, body: []byte(`{"key":"a","value":"1"}`)})
+	j, _, err := openOn(diskWith(map[string][]byte{"journal-1": data}), quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	if sequence, err := j.Append([]byte(`{}`)); !errors.Is(err, errUsedUp) {
+		t.Errorf("sequence %d, which nobody can read back: %v", sequence, err)
 	}
 }

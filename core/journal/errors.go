@@ -14,6 +14,7 @@ var (
 	// ErrEntryRefused says that an entry is not one JSON object on one line of bounded length.
 	ErrEntryRefused = errors.New("entry refused")
 
+	errUsedUp     = errors.New("the numbers are used up")
 	errStalled    = errors.New("the disk has not answered in time")
 	errBehind     = errors.New("the disk is too slow for what is appended")
 	errFull       = errors.New("the journal is at its bound and no snapshot could be written")

@@ -1,6 +1,9 @@
 package journal
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Level says how much a finding matters.
 type Level string
@@ -52,6 +55,14 @@ func (f *findings) all() []Finding {
 		list = append(list, Finding{Level: Warning, What: fmt.Sprintf("%d more findings", f.more), Where: "state directory", Do: "see the others first"})
 	}
 	return list
+}
+
+// maxReason bounds what is told of an error: the owner's may quote what it refused.
+const maxReason = 200
+
+func brief(err error) string {
+	text := err.Error()
+	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
 }
 
 // counted is the number with the word for one or for more.

@@ -66,6 +66,9 @@ func (j *Journal) beginSnapshot() (*segment, error) {
 		return nil, ErrClosed
 	}
 	j.asked = false
+	if j.retry != nil {
+		j.retry.Stop()
+	}
 	s := j.segment
 	if s == nil || j.drop || s.generation == j.latest || j.grown(s) {
 		return nil, nil
@@ -123,7 +126,7 @@ func (j *Journal) startSegment() (*segment, error) {
 // createSegment makes the next journal file and puts its name on stable storage. Its first line goes there with the first entry.
 func (j *Journal) createSegment() (*segment, error) {
 	if j.generation >= maxSequence {
-		return nil, errors.New("generations are used up")
+		return nil, fmt.Errorf("create journal: %w", errUsedUp)
 	}
 	j.generation++
 	s := &segment{

@@ -95,26 +95,27 @@ type Journal struct {
 	latest       uint64 // generation of the newest durable snapshot, 0 for none
 	previous     uint64 // of the one before
 
-	mu        sync.Mutex // guards what follows; never held during a system call
-	phase     phase
-	sequence  uint64 // last one given out
-	appended  uint64 // last one that Append gave out in this run
-	pending   []byte // encoded lines that the writer has not taken
-	lines     int    // in pending
-	segment   *segment
-	offered   *segment // takes over from segment once the writer has written what is pending
-	drop      bool     // the writer must give up its segment
-	settled   bool     // a durable snapshot and whole journals after it lead to segment
-	synced    uint64   // last sequence known to be on stable storage in segment
-	latches   uint64   // how many write errors there were
-	degraded  *DegradedError
-	changed   chan struct{} // closed and replaced when durable, degraded or phase change
-	asked     bool          // a snapshot was asked for and not begun
-	failures  int           // attempts that failed in a row
-	retry     *time.Timer
-	findings  findings
-	recovered Recovered
-	stats     Stats // the fields that are counted, not the histograms
+	mu         sync.Mutex // guards what follows; never held during a system call
+	phase      phase
+	recovering bool   // Recover was called
+	sequence   uint64 // last one given out
+	appended   uint64 // last one that Append gave out in this run
+	pending    []byte // encoded lines that the writer has not taken
+	lines      int    // in pending
+	segment    *segment
+	offered    *segment // takes over from segment once the writer has written what is pending
+	drop       bool     // the writer must give up its segment
+	settled    bool     // a durable snapshot and whole journals after it lead to segment
+	synced     uint64   // last sequence known to be on stable storage in segment
+	latches    uint64   // how many write errors there were
+	degraded   *DegradedError
+	changed    chan struct{} // closed and replaced when durable, degraded or phase change
+	asked      bool          // a snapshot was asked for and not begun
+	failures   int           // attempts that failed in a row
+	retry      *time.Timer
+	findings   findings
+	recovered  Recovered
+	stats      Stats // the fields that are counted, not the histograms
 
 	appendLatency, commitLatency, waitLatency recorder
 }
@@ -196,6 +197,9 @@ func (j *Journal) Append(entry []byte) (uint64, error) {
 		return 0, ErrNotRecovered
 	case closing, closed:
 		return 0, ErrClosed
+	}
+	if j.sequence >= maxSequence {
+		return 0, fmt.Errorf("append: %w", errUsedUp)
 	}
 	j.sequence++
 	j.appended = j.sequence

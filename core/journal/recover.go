@@ -37,12 +37,15 @@ type Recovered struct {
 // journal accepts entries from now on, and Recovered and Findings say what was found. It is called once.
 func (j *Journal) Recover(restore func(sequence uint64, body io.Reader) error, apply func(sequence uint64, entry []byte) error) error {
 	start := j.clock.Now()
+	if err := j.beginRecovery(); err != nil {
+		return err
+	}
 	r := &recovery{fs: j.fs, limit: j.limits.readable(), restore: restore, apply: apply}
 	if err := r.run(); err != nil {
 		return fmt.Errorf("recover journal: %w", err)
 	}
 	r.keepAside()
-	j.logID, j.generation, j.latest = r.logID, r.newest, r.snapshot.generation
+	j.logID, j.generation, j.latest = r.logID, r.newest(), r.snapshot.generation
 	if j.logID == "" {
 		j.logID = newLogID()
 	}
@@ -54,13 +57,24 @@ func (j *Journal) Recover(restore func(sequence uint64, body io.Reader) error, a
 	return j.start(r)
 }
 
+// beginRecovery lets one recovery through.
+func (j *Journal) beginRecovery() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.phase != opened || j.recovering {
+		return errors.New("recover journal: it was recovered or closed before")
+	}
+	j.recovering = true
+	return nil
+}
+
 // start lets the journal accept entries, in a new file: an old one may end in the middle of a line, or in pages that are not on the
 // disk.
 func (j *Journal) start(r *recovery) error {
 	j.mu.Lock()
 	if j.phase != opened {
 		j.mu.Unlock()
-		return errors.New("recover journal: it was recovered or closed before")
+		return ErrClosed
 	}
 	locked := j.degraded == nil
 	j.sequence, j.recovered, j.findings = r.Sequence, r.Recovered, r.findings
@@ -121,6 +135,15 @@ func (r *recovery) run() error {
 	return nil
 }
 
+// newest is the highest generation that a file of ours has. What was put aside is out of the way.
+func (r *recovery) newest() uint64 {
+	newest := r.snapshot.generation
+	for _, c := range r.journals {
+		newest = max(newest, c.generation)
+	}
+	return newest
+}
+
 // restoreNewest restores the newest snapshot that is good, if there is one.
 func (r *recovery) restoreNewest() error {
 	for _, generation := range slices.Backward(r.snapshots) {
@@ -150,7 +173,7 @@ func (r *recovery) restoreNewest() error {
 func (r *recovery) badSnapshot(name string, err error) {
 	r.BadSnapshots++
 	r.aside = append(r.aside, aside{name: name, whole: true})
-	r.findings.add(Warning, name, remedy(err, name), "the snapshot cannot be used, the one before serves: %v", err)
+	r.findings.add(Warning, name, remedy(err, name), "the snapshot cannot be used, the one before serves: %s", brief(err))
 }
 
 // remedy says what to do about a file that cannot be used.
@@ -187,7 +210,7 @@ func (r *recovery) readJournals() {
 		c, err := readJournal(r.fs, generation, r.logID, r.limit)
 		if err != nil {
 			r.aside = append(r.aside, aside{name: c.name, whole: true})
-			r.findings.add(Warning, c.name, remedy(err, c.name), "the journal cannot be used: %v", err)
+			r.findings.add(Warning, c.name, remedy(err, c.name), "the journal cannot be used: %s", brief(err))
 			continue
 		}
 		for i := range c.entries {
@@ -262,7 +285,7 @@ func (r *recovery) applyOne(e entry) error {
 	r.Refused++
 	c := &r.journals[e.journal]
 	c.bad = append(c.bad, stretch{e.offset, e.body})
-	r.findings.add(Warning, c.name, "nothing to do: it is kept in "+c.name+damagedSuffix, "the entry %d was refused: %v", e.sequence, err)
+	r.findings.add(Warning, c.name, "nothing to do: it is kept in "+c.name+damagedSuffix, "the entry %d was refused: %s", e.sequence, brief(err))
 	return nil
 }
 

@@ -12,7 +12,6 @@ import (
 type listing struct {
 	snapshots, journals []uint64 // generations, ascending
 	temporary           []string
-	newest              uint64 // the highest generation in any name
 }
 
 func list(dir FS) (listing, error) {
@@ -37,7 +36,6 @@ func list(dir FS) (listing, error) {
 		default:
 			l.journals = append(l.journals, generation)
 		}
-		l.newest = max(l.newest, generation)
 	}
 	slices.Sort(l.snapshots)
 	slices.Sort(l.journals)
@@ -78,12 +76,9 @@ func checkFormats(dir FS) error {
 
 // readSnapshot reads and checks a snapshot.
 func readSnapshot(dir FS, generation uint64) (header, []byte, error) {
-	text, length, err := dir.Read(snapshotName(generation), headerBytes+MaxSnapshotBytes)
+	text, err := readWhole(dir, snapshotName(generation), headerBytes+MaxSnapshotBytes)
 	if err != nil {
 		return header{}, nil, err
-	}
-	if length > headerBytes+MaxSnapshotBytes {
-		return header{}, nil, fmt.Errorf("it has %d bytes, which is over the bound", length)
 	}
 	h, body, err := parseSnapshot(text)
 	if err != nil {
@@ -93,6 +88,19 @@ func readSnapshot(dir FS, generation uint64) (header, []byte, error) {
 		return h, nil, fmt.Errorf("it was written as %s", snapshotName(h.generation))
 	}
 	return h, body, nil
+}
+
+// readWhole reads a file that is not longer than the limit, and nothing of one that is.
+func readWhole(dir FS, name string, limit int64) ([]byte, error) {
+	_, length, err := dir.Read(name, 0)
+	if err != nil {
+		return nil, err
+	}
+	if length > limit {
+		return nil, fmt.Errorf("it has %d bytes, which is over the bound", length)
+	}
+	text, _, err := dir.Read(name, limit)
+	return text, err
 }
 
 // entry is an entry that was read back, with where it was.
@@ -106,29 +114,24 @@ type entry struct {
 
 // contents is what one journal holds.
 type contents struct {
-	name    string
-	entries []entry
-	bad     []stretch
-	torn    *stretch
-	merged  bool // a bad line holds the beginning of another
-	ended   bool // its last line is an end marker
-	last    uint64
+	name       string
+	generation uint64
+	entries    []entry
+	bad        []stretch
+	torn       *stretch
+	merged     bool // a bad line holds the beginning of another
+	ended      bool // its last line is an end marker
+	last       uint64
 }
 
 var errForeign = errors.New("it is not a journal of this directory")
 
 // readJournal reads all lines of a journal. The log id is empty when nothing in the directory says it.
 func readJournal(dir FS, generation uint64, logID string, limit int64) (contents, error) {
-	c := contents{name: journalName(generation)}
-	text, length, err := dir.Read(c.name, limit)
-	if err != nil {
+	c := contents{name: journalName(generation), generation: generation}
+	text, err := readWhole(dir, c.name, limit)
+	if err != nil || len(text) == 0 {
 		return c, err
-	}
-	if length > limit {
-		return c, fmt.Errorf("it has %d bytes, which is over the bound", length)
-	}
-	if len(text) == 0 {
-		return c, nil
 	}
 	first, rest, whole := bytes.Cut(text, []byte{'\n'})
 	b, good := parseBegin(first)
