@@ -64,7 +64,7 @@ func (connPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc
 func startAdapter(t testing.TB, name string, environment ...string) *daemon {
 	t.Helper()
 	command := exec.Command(os.Args[0])
-	command.Env = append(environment, adapterVariable+"="+name, "PATH="+os.Getenv("PATH"), "TMPDIR="+shortDir(t))
+	command.Env = append(environment, adapterVariable+"="+name, "GORACE=atexit_sleep_ms=0", "PATH="+os.Getenv("PATH"), "TMPDIR="+shortDir(t))
 	return attach(t, &plugin.ClientConfig{Cmd: command, AutoMTLS: true, SkipHostEnv: true})
 }
 
@@ -135,7 +135,7 @@ func ended(t testing.TB, wait func() error) int {
 func bare(t testing.TB, name string, args, environment []string) *exec.Cmd {
 	t.Helper()
 	command := exec.Command(os.Args[0], args...)
-	command.Env = append(environment, adapterVariable+"="+name, "PATH="+os.Getenv("PATH"), "TMPDIR="+shortDir(t))
+	command.Env = append(environment, adapterVariable+"="+name, "GORACE=atexit_sleep_ms=0", "PATH="+os.Getenv("PATH"), "TMPDIR="+shortDir(t))
 	return command
 }
 

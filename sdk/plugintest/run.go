@@ -42,7 +42,8 @@ func Run(t T, newAdapter func() sdk.Adapter, fixtures Fixtures) {
 		}
 		fixtures.Dir = dir
 	}
-	environment := map[string]string{variable: "1"}
+	// Under the race detector a process waits a second before it ends, and the suite starts several.
+	environment := map[string]string{variable: "1", "GORACE": "atexit_sleep_ms=0"}
 	for name, value := range fixtures.Environment {
 		environment[name] = value
 	}
