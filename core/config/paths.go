@@ -27,7 +27,7 @@ func (h *Host) ControlSocket() string { return controlSocket(h.State.Dir) }
 
 // controlSocket is one to one with the state directory, so that daemons of several do not meet in it.
 func controlSocket(stateDir string) string {
-	if dir := runtimeDir(); dir != "" && stateDir == defaultStateDir() {
+	if dir := runtimeDir(); dir != "" && (stateDir == "" || stateDir == defaultStateDir()) {
 		return filepath.Join(dir, "noria", "control.sock")
 	}
 	return filepath.Join(stateDir, "control.sock")

@@ -366,7 +366,7 @@ func TestDisabledAdapterIsShownAndNotRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if info := s.supervisor.snapshot(); info.State != StateDisabled || info.PID != 0 || !exited(s.instance(0)) || s.withdrawn != 2 {
+		if info := s.supervisor.snapshot(); info.State != StateDisabled || info.PID != 0 || !exited(s.instance(0)) || s.withdrawn < 2 {
 			t.Errorf("%+v, withdrawn %d", info, s.withdrawn)
 		}
 		s.end()
