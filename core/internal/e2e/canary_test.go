@@ -49,7 +49,7 @@ func (w *world) checkCanaries() {
 // metrics reads them at the control socket.
 func (w *world) metrics() []byte {
 	w.Helper()
-	socket := w.path("daemon", "run", "noria", "control.sock")
+	socket := w.path("daemon", "state", "control.sock")
 	control := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
