@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -210,7 +209,7 @@ func TestADirectoryThatIsRemovedIsMadeAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
-			j, o := openIn(t, dir, quick())
+			j, o := openQuietly(t, dir)
 			mustBeDurable(t, j, mustWrite(t, j, o, "a", "1"))
 			if err := take(dir); err != nil {
 				t.Fatal(err)
@@ -219,7 +218,7 @@ func TestADirectoryThatIsRemovedIsMadeAnew(t *testing.T) {
 			if err := j.Durable(t.Context(), mustWrite(t, j, o, "b", "1")); !errors.As(err, &degraded) {
 				t.Fatalf("acknowledged in a directory nobody will look at: %v", err)
 			}
-			waitUntilDurable(t, j)
+			o.tryUntilDurable(t, j)
 			if err := j.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -231,28 +230,9 @@ func TestADirectoryThatIsRemovedIsMadeAnew(t *testing.T) {
 	}
 }
 
-// waitUntilDurable waits until a journal that somebody serves is not degraded any more.
-func waitUntilDurable(t *testing.T, j *Journal) {
-	t.Helper()
-	patience := time.After(30 * time.Second)
-	for {
-		j.mu.Lock()
-		degraded, changed := j.degraded, j.changed
-		j.mu.Unlock()
-		if degraded == nil {
-			return
-		}
-		select {
-		case <-changed:
-		case <-patience:
-			t.Fatalf("still degraded: %v", degraded)
-		}
-	}
-}
-
 func TestASecondDirectoryAtThePathIsNotTakenFromAnotherDaemon(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	j, o := openIn(t, dir, quick())
+	j, o := openQuietly(t, dir)
 	mustBeDurable(t, j, mustWrite(t, j, o, "a", "1"))
 	if err := os.Rename(dir, dir+".moved"); err != nil {
 		t.Fatal(err)

@@ -120,7 +120,7 @@ func TestALockLeftByAKilledDaemonIsFree(t *testing.T) {
 
 func TestALockThatWasRemovedIsNotShared(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	j, o := openIn(t, dir, quick())
+	j, o := openQuietly(t, dir)
 	mustBeDurable(t, j, mustWrite(t, j, o, "a", "1"))
 	if err := os.Remove(filepath.Join(dir, lockName)); err != nil {
 		t.Fatal(err)

@@ -126,6 +126,25 @@ func openOn(dir FS, limits Limits) (*Journal, *owner, error) {
 // openIn opens and recovers a journal in a real directory, with an owner that answers its wishes, and closes it with the test.
 func openIn(t *testing.T, dir string, limits Limits) (*Journal, *owner) {
 	t.Helper()
+	j, o := openOnly(t, dir, limits)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); o.serve(ctx, j) }()
+	t.Cleanup(func() { stop(); <-done })
+	return j, o
+}
+
+// openQuietly is openIn with an owner that answers the first wish, and then none by itself. What is durable after this was synced with
+// its journal, not with a snapshot that came first.
+func openQuietly(t *testing.T, dir string) (*Journal, *owner) {
+	t.Helper()
+	j, o := openOnly(t, dir, quick())
+	o.answer(j)
+	return j, o
+}
+
+func openOnly(t *testing.T, dir string, limits Limits) (*Journal, *owner) {
+	t.Helper()
 	j, err := Open(Options{Dir: dir, Limits: limits})
 	if err != nil {
 		t.Fatal(err)
@@ -134,12 +153,7 @@ func openIn(t *testing.T, dir string, limits Limits) (*Journal, *owner) {
 	if err := j.Recover(o.restore, o.apply); err != nil {
 		t.Fatal(err, j.Close())
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); o.serve(ctx, j) }()
 	t.Cleanup(func() {
-		stop()
-		<-done
 		if err := j.Close(); err != nil && !errors.Is(err, ErrClosed) {
 			t.Errorf("close: %v", err)
 		}
