@@ -377,7 +377,7 @@ func TestAForeignFileWithTheHighestNumberUsesNoNumbersUp(t *testing.T) {
 }
 
 func TestSequencesThatAreUsedUpAreNotGivenOut(t *testing.T) {
-	const highest = maxSequence
+	const highest = maxSequence - 1
 	data := appendBegin(nil, begin{Format: Format, Log: hostileLog, Generation: 1})
 	data = appendLine(data, lineCheck(hostileLog, 1), line{sequence: highest, kind: entryLine, body: []byte(`{"key":"a","value":"1"}`)})
 	j, _, err := openOn(diskWith(map[string][]byte{"journal-1": data}), quick())
@@ -385,6 +385,12 @@ func TestSequencesThatAreUsedUpAreNotGivenOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
+	if sequence, err := j.Append([]byte(`{}`), []byte(`{}`)); !errors.Is(err, errUsedUp) {
+		t.Errorf("sequence %d, which nobody can read back: %v", sequence, err)
+	}
+	if sequence, err := j.Append([]byte(`{}`)); err != nil || sequence != maxSequence {
+		t.Errorf("sequence %d, %v", sequence, err)
+	}
 	if sequence, err := j.Append([]byte(`{}`)); !errors.Is(err, errUsedUp) {
 		t.Errorf("sequence %d, which nobody can read back: %v", sequence, err)
 	}

@@ -180,15 +180,14 @@ func Open(options Options) (*Journal, error) {
 	return j, nil
 }
 
-// Append adds an entry, one JSON object on one line, and returns its sequence. It never waits for a disk, and it succeeds while
-// the journal is degraded. The entry is not kept after the call.
-func (j *Journal) Append(entry []byte) (uint64, error) {
+// Append adds entries, each one JSON object on one line, and returns the sequence of the last. It adds all or, with an error, none.
+// It never waits for a disk, and it succeeds while the journal is degraded. The entries are not kept after the call.
+func (j *Journal) Append(entries ...[]byte) (uint64, error) {
 	start := j.clock.Now()
-	if !isObject(entry) {
-		return 0, fmt.Errorf("append: %w: not one JSON object on one line", ErrEntryRefused)
-	}
-	if len(entry) > MaxEntryBytes {
-		return 0, fmt.Errorf("append: %w: %d bytes of at most %d", ErrEntryRefused, len(entry), MaxEntryBytes)
+	for _, entry := range entries {
+		if err := checkEntry(entry); err != nil {
+			return 0, fmt.Errorf("append: %w", err)
+		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -198,15 +197,27 @@ func (j *Journal) Append(entry []byte) (uint64, error) {
 	case closing, closed:
 		return 0, ErrClosed
 	}
-	if j.sequence >= maxSequence {
+	if uint64(len(entries)) > maxSequence-j.sequence {
 		return 0, fmt.Errorf("append: %w", errUsedUp)
 	}
-	j.sequence++
+	for _, entry := range entries {
+		j.sequence++
+		j.buffer(line{sequence: j.sequence, kind: entryLine, body: entry})
+	}
 	j.appended = j.sequence
-	j.stats.Entries++
-	j.buffer(line{sequence: j.sequence, kind: entryLine, body: entry})
+	j.stats.Entries += uint64(len(entries))
 	j.appendLatency.record(j.clock.Now().Sub(start))
 	return j.sequence, nil
+}
+
+func checkEntry(entry []byte) error {
+	if !isObject(entry) {
+		return fmt.Errorf("%w: not one JSON object on one line", ErrEntryRefused)
+	}
+	if len(entry) > MaxEntryBytes {
+		return fmt.Errorf("%w: %d bytes of at most %d", ErrEntryRefused, len(entry), MaxEntryBytes)
+	}
+	return nil
 }
 
 // buffer encodes the line for the writer. Without a file to write to it is in the owner's memory alone, and the snapshot that

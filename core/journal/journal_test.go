@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -88,6 +89,31 @@ func TestAppendRefusesWhatIsNotOneObjectOnOneLine(t *testing.T) {
 	}
 	if sequence, err := j.Append([]byte(`{}`)); err != nil || sequence != 1 {
 		t.Errorf("a refused entry took a sequence: %d, %v", sequence, err)
+	}
+}
+
+func TestEntriesAreAddedTogetherOrNotAtAll(t *testing.T) {
+	d := newDisk(1)
+	j, _, err := openOn(d, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func(key string) []byte { return fmt.Appendf(nil, `{"key":%q,"value":"1"}`, key) }
+	if sequence, err := j.Append(good("a"), good("b"), good("c")); err != nil || sequence != 3 {
+		t.Errorf("sequence %d, %v", sequence, err)
+	}
+	if _, err := j.Append(good("d"), []byte(`[]`), good("e")); !errors.Is(err, ErrEntryRefused) {
+		t.Errorf("not refused: %v", err)
+	}
+	if s := j.Stats(); s.Entries != 3 || s.Sequence != 3 {
+		t.Errorf("%d entries up to %d", s.Entries, s.Sequence)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o, r, _, err := recoverOn(d)
+	if err != nil || !slices.Equal(o.order, []uint64{1, 2, 3}) || !r.Clean {
+		t.Errorf("recovered %v, %+v, %v", o.order, r, err)
 	}
 }
 

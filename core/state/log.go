@@ -15,9 +15,10 @@ type Log interface {
 	// apply refuses is treated as a bad line: kept aside and counted. An error that is errors.ErrUnsupported, from either,
 	// means that a newer release wrote this: recovery ends, and every byte is left as it is.
 	Recover(restore func(sequence uint64, body io.Reader) error, apply func(sequence uint64, entry []byte) error) error
-	// Append adds an entry and returns its sequence. It never waits for a disk, and a log that is degraded still counts.
-	// The entry is not kept after the call. An error means that the log is closed or the entry too long.
-	Append(entry []byte) (sequence uint64, err error)
+	// Append adds entries under sequences that follow each other, and returns that of the last. It never waits for a disk,
+	// and a log that is degraded still counts. The entries are not kept after the call. An error means that the log is
+	// closed or an entry too long, and that none was added.
+	Append(entries ...[]byte) (sequence uint64, err error)
 	// Durable returns nil once every entry up to sequence is on stable storage; one sync serves all who wait. It returns
 	// at once, with Degraded's error, while the log is degraded, and ctx's error when ctx ends.
 	Durable(ctx context.Context, sequence uint64) error

@@ -47,21 +47,29 @@ func (l *MemoryLog) Recover(restore func(uint64, io.Reader) error, apply func(ui
 }
 
 // Append implements Log.
-func (l *MemoryLog) Append(entry []byte) (uint64, error) {
+func (l *MemoryLog) Append(entries ...[]byte) (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	sequence := l.next
-	l.next++
-	if l.keep {
-		l.entries = append(l.entries, bytes.Clone(entry))
-		if len(l.entries)%memorySnapshotAfter == 0 {
-			select {
-			case l.wanted <- struct{}{}:
-			default:
-			}
-		}
+	l.next += uint64(len(entries))
+	for _, entry := range entries {
+		l.retain(entry)
 	}
-	return sequence, nil
+	return l.next - 1, nil
+}
+
+// retain keeps an entry in a log that can be recovered from. l.mu is held.
+func (l *MemoryLog) retain(entry []byte) {
+	if !l.keep {
+		return
+	}
+	l.entries = append(l.entries, bytes.Clone(entry))
+	if len(l.entries)%memorySnapshotAfter != 0 {
+		return
+	}
+	select {
+	case l.wanted <- struct{}{}:
+	default:
+	}
 }
 
 // Durable implements Log.

@@ -175,7 +175,7 @@ func (s *Store) notify() {
 	s.changed = make(chan struct{})
 }
 
-// commit appends entries and applies them in one write transaction. The sequence is that of the last.
+// commit appends entries and applies them in one write transaction, all or none. The sequence is that of the last.
 func (s *Store) commit(entries ...entry) (uint64, error) {
 	if s.closed {
 		return 0, ErrClosed
@@ -188,20 +188,22 @@ func (s *Store) commit(entries ...entry) (uint64, error) {
 		}
 		encoded[i] = data
 	}
+	last, err := s.log.Append(encoded...)
+	if err != nil {
+		return 0, fmt.Errorf("append %d entries: %w", len(entries), err)
+	}
 	txn := s.db.Txn(true)
 	defer txn.Abort()
-	for i, e := range entries {
-		sequence, err := s.log.Append(encoded[i])
-		if err != nil {
-			return 0, fmt.Errorf("append %s entry: %w", e.entryType(), err)
-		}
-		s.sequence, s.entries = sequence, s.entries+1
+	sequence := last - uint64(len(entries))
+	for _, e := range entries {
+		sequence++
 		if err := e.apply(txn, sequence); err != nil {
 			return 0, fmt.Errorf("apply %s entry: %w", e.entryType(), err)
 		}
 	}
 	txn.Commit()
-	return s.sequence, nil
+	s.sequence, s.entries = last, s.entries+uint64(len(entries))
+	return last, nil
 }
 
 // Tick lets time pass where no request does: active periods end, windows roll, coalesced rows are written, idle bindings

@@ -3,8 +3,12 @@ package state
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/noria-dev/noria/core/placement"
 )
@@ -56,6 +60,43 @@ func TestAClosedStoreRefuses(t *testing.T) {
 	f.complete(attempt)
 	if err := f.Tick(f.now); !errors.Is(err, ErrClosed) {
 		t.Errorf("tick: %v", err)
+	}
+}
+
+// shortLog refuses entries over a length.
+type shortLog struct {
+	*MemoryLog
+	longest int
+}
+
+func (l *shortLog) Append(entries ...[]byte) (uint64, error) {
+	if slices.ContainsFunc(entries, func(e []byte) bool { return len(e) > l.longest }) {
+		return 0, errors.New("entry too long")
+	}
+	return l.MemoryLog.Append(entries...)
+}
+
+func TestABatchThatTheLogRefusesChangesNothing(t *testing.T) {
+	f := open(t, "a", "b")
+	f.serve("a", "claude/s", "m")
+	f.pass(time.Second)
+	before, counted := dump(t, f.db), f.Stats()
+	f.Store.log = &shortLog{f.log, 400}
+	binding := func(session string) entry {
+		return &bindingRow{Session: session, Model: "m", Account: "b", BoundAt: start, LastUsed: start, BoundBy: BoundInitially}
+	}
+	_, err := f.commit(binding("claude/s"), binding("claude/"+strings.Repeat(`"`, maxIdentity)), binding("claude/t"))
+	if err == nil {
+		t.Fatal("the log took it")
+	}
+	if after := f.Stats(); after != counted {
+		t.Errorf("stats are %+v, were %+v", after, counted)
+	}
+	for _, when := range []string{"now", "after a restart"} {
+		if diff := cmp.Diff(before, dump(t, f.db)); diff != "" {
+			t.Errorf("%s the state differs:\n%s", when, diff)
+		}
+		f.recover()
 	}
 }
 
