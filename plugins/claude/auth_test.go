@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
@@ -25,7 +26,7 @@ func TestOnlyASubscriptionIsEligible(t *testing.T) {
 		"oauthenv": {sdk.AuthSignedIn, false}, "settings-env": {sdk.AuthSignedIn, false},
 		"creds-broken": {sdk.AuthSignedOut, false}, "creds-noinference": {sdk.AuthSignedOut, false}, "none": {sdk.AuthSignedOut, false},
 	}
-	for _, path := range names(t, "testdata/status/*.json") {
+	for _, path := range adaptertest.Glob(t, "testdata/status/*.json") {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
 		_, situation, _ := strings.Cut(name, "-")
 		expected, listed := wanted[situation]
@@ -39,10 +40,11 @@ func TestOnlyASubscriptionIsEligible(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := readStatus(out, sdk.Account{Name: "work"})
-			if err != nil || got.State != expected.state || got.Eligible != expected.eligible || got.Eligible == (got.Reason != "") {
-				t.Errorf("status = %+v, %v", got, err)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if strings.Contains(got.Method+got.Reason, "@") || strings.Contains(got.Reason, "Example Org") {
+			adaptertest.CheckSignIn(t, got, expected.state, expected.eligible)
+			if strings.Contains(got.Reason, "Example Org") {
 				t.Errorf("status %+v tells who the user is", got)
 			}
 		})
@@ -77,26 +79,12 @@ func TestCheckAuthWithoutAClientIsAnErrorAndNoState(t *testing.T) {
 }
 
 func TestCredentialsAreJudgedWithoutAClient(t *testing.T) {
-	cases := []struct {
-		name     string
-		account  map[string]any
-		from     sdk.Credential
-		state    sdk.AuthState
-		eligible bool
-	}{
-		{"a subscription token", nil, sdk.Credential{Value: canary}, sdk.AuthSignedIn, true},
-		{"a key", map[string]any{"api_key": true}, sdk.Credential{Value: "sk-ant-api03-x"}, sdk.AuthSignedIn, false},
-		{"a key that is not called one", nil, sdk.Credential{Value: "sk-ant-api03-x"}, sdk.AuthSignedIn, false},
-		{"an empty source", nil, sdk.Credential{Command: []string{"true"}}, sdk.AuthSignedOut, false},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := at(now).CheckAuth(t.Context(), accountOf(t, nil, c.account, c.from))
-			if err != nil || got.State != c.state || got.Eligible != c.eligible {
-				t.Errorf("CheckAuth = %+v, %v", got, err)
-			}
-		})
-	}
+	adaptertest.CheckAuth(t, at(now), []adaptertest.SignIn{
+		{Name: "a subscription token", From: sdk.Credential{Value: canary}, State: sdk.AuthSignedIn, Eligible: true},
+		{Name: "a key", Account: map[string]any{"api_key": true}, From: sdk.Credential{Value: "sk-ant-api03-x"}, State: sdk.AuthSignedIn},
+		{Name: "a key that is not called one", From: sdk.Credential{Value: "sk-ant-api03-x"}, State: sdk.AuthSignedIn},
+		{Name: "an empty source", From: sdk.Credential{Command: []string{"true"}}, State: sdk.AuthSignedOut},
+	})
 }
 
 func TestLoginGoesIntoTheAccountsOwnHome(t *testing.T) {
@@ -105,7 +93,7 @@ func TestLoginGoesIntoTheAccountsOwnHome(t *testing.T) {
 		command.Env["CLAUDE_CONFIG_DIR"] != "/made-up/home" || !slices.Contains(command.Unset, "ANTHROPIC_API_KEY") {
 		t.Errorf("LoginCommand = %+v, %v", command, err)
 	}
-	if _, err := New().LoginCommand(t.Context(), accountOf(t, nil, nil, sdk.Credential{Value: canary})); err == nil {
+	if _, err := New().LoginCommand(t.Context(), adaptertest.NewAccount(t, nil, nil, sdk.Credential{Value: canary})); err == nil {
 		t.Error("a configured credential has a login command")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
@@ -89,13 +90,7 @@ func loginFile(token string, expiresAt time.Time) string {
 // homeWith makes a configuration directory with that login; empty: with none.
 func homeWith(t *testing.T, login string) string {
 	t.Helper()
-	home := t.TempDir()
-	if login != "" {
-		if err := os.WriteFile(filepath.Join(home, ".credentials.json"), []byte(login), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return home
+	return adaptertest.NewHome(t, ".credentials.json", login)
 }
 
 // at makes an adapter whose clock stands.
@@ -107,5 +102,5 @@ func at(now time.Time) *Adapter {
 
 func homeAccount(t *testing.T, client, home string) sdk.Account {
 	t.Helper()
-	return accountOf(t, map[string]any{"client": client}, map[string]any{"home": home}, sdk.Credential{})
+	return adaptertest.NewAccount(t, map[string]any{"client": client}, map[string]any{"home": home}, sdk.Credential{})
 }

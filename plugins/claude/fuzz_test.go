@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
@@ -20,7 +21,7 @@ func FuzzAnswers(f *testing.F) {
 			header.Set(headerPrefix+name, value)
 		}
 		header.Set("Retry-After", pause)
-		observed := unix(1796000000)
+		observed := adaptertest.Unix(1796000000)
 		v, err := New().Classify(t.Context(), sdk.Account{}, sdk.Response{Status: status, Header: header, Body: body, ObservedAt: observed})
 		if err != nil || v.Outcome == 0 || v.Scope == 0 {
 			t.Fatalf("verdict %+v, %v", v, err)

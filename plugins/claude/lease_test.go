@@ -1,7 +1,6 @@
 package claude
 
 import (
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,24 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
 var now = time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC)
-
-func refusal(t *testing.T, err error, want sdk.RefusalCode) {
-	t.Helper()
-	var refused *sdk.RefusalError
-	if !errors.As(err, &refused) || refused.Code != want {
-		t.Fatalf("error = %v, want a refusal %v", err, want)
-	}
-	if !strings.Contains(refused.Reason, "claude/work") {
-		t.Errorf("reason %q does not name the account", refused.Reason)
-	}
-	if strings.Contains(refused.Reason, "CANARY") {
-		t.Errorf("reason %q holds a credential", refused.Reason)
-	}
-}
 
 func TestLeaseIsTheAccessTokenOfTheHome(t *testing.T) {
 	client, log := fakeClient(t, "2.1.332-creds", "")
@@ -80,7 +66,7 @@ func TestALoginThatStaysExpiredIsRefusedWithTheRemedy(t *testing.T) {
 	a := at(now)
 	for range 5 {
 		_, err := a.Lease(t.Context(), account, sdk.LeaseRequest{})
-		refusal(t, err, sdk.RefusalExpired)
+		adaptertest.Refused(t, err, "claude/work", sdk.RefusalExpired)
 		if !strings.Contains(err.Error(), "noria connect claude/work") {
 			t.Errorf("%v does not say what to do", err)
 		}
@@ -90,7 +76,7 @@ func TestALoginThatStaysExpiredIsRefusedWithTheRemedy(t *testing.T) {
 	}
 	a.now = func() time.Time { return now.Add(renewEvery) }
 	_, err := a.Lease(t.Context(), account, sdk.LeaseRequest{})
-	refusal(t, err, sdk.RefusalExpired)
+	adaptertest.Refused(t, err, "claude/work", sdk.RefusalExpired)
 	if got := runs(t, log); len(got) != 2 {
 		t.Errorf("the official client ran %d times after a minute, want another try", len(got))
 	}
@@ -142,15 +128,15 @@ func TestAnAccountThatCannotServeSaysWhy(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := at(now).Lease(t.Context(), accountOf(t, map[string]any{"client": client}, c.account, c.from), sdk.LeaseRequest{})
-			refusal(t, err, c.want)
+			_, err := at(now).Lease(t.Context(), adaptertest.NewAccount(t, map[string]any{"client": client}, c.account, c.from), sdk.LeaseRequest{})
+			adaptertest.Refused(t, err, "claude/work", c.want)
 		})
 	}
 }
 
 func TestCredentialsTravelInTheHeaderOfTheirKind(t *testing.T) {
-	subscription := accountOf(t, nil, nil, sdk.Credential{Value: canary})
-	key := accountOf(t, nil, map[string]any{"api_key": true}, sdk.Credential{Value: "sk-ant-api03-made-up"})
+	subscription := adaptertest.NewAccount(t, nil, nil, sdk.Credential{Value: canary})
+	key := adaptertest.NewAccount(t, nil, map[string]any{"api_key": true}, sdk.Credential{Value: "sk-ant-api03-made-up"})
 	lease, err := at(now).Lease(t.Context(), subscription, sdk.LeaseRequest{})
 	if err != nil || lease.Set["authorization"] != "Bearer "+canary || !slices.Equal(lease.Remove, []string{"x-api-key"}) || !lease.ValidUntil.IsZero() {
 		t.Errorf("lease of a subscription token: %v", err)
@@ -163,40 +149,23 @@ func TestCredentialsTravelInTheHeaderOfTheirKind(t *testing.T) {
 
 func TestConfigurationIsCheckedBeyondItsSchema(t *testing.T) {
 	home := map[string]any{"home": "/made-up"}
-	cases := []struct {
-		name              string
-		provider, account map[string]any
-		from              sdk.Credential
-		want              string // attribute of the finding; "-": none
-	}{
-		{"a home", nil, home, sdk.Credential{}, "-"},
-		{"a credential", nil, nil, sdk.Credential{Value: "x"}, "-"},
-		{"a loopback upstream", map[string]any{"upstream": "http://127.0.0.1:9000"}, home, sdk.Credential{}, "-"},
-		{"an open upstream", map[string]any{"upstream": "http://example.com"}, home, sdk.Credential{}, "upstream"},
-		{"no login", nil, nil, sdk.Credential{}, ""},
-		{"two logins", nil, home, sdk.Credential{Value: "x"}, "home"},
-		{"a key in a home", nil, map[string]any{"home": "/made-up", "api_key": true}, sdk.Credential{}, "api_key"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			config, err := sdk.NewConfig(c.provider, accountOf(t, c.provider, c.account, c.from))
-			if err != nil {
-				t.Fatal(err)
-			}
-			found := New().Validate(t.Context(), config)
-			if (len(found) == 0) != (c.want == "-") || len(found) > 0 && found[0].Attribute != c.want {
-				t.Errorf("findings = %+v", found)
-			}
-		})
-	}
+	adaptertest.Validate(t, New(), []adaptertest.Configuration{
+		{Name: "a home", Account: home, Want: "-"},
+		{Name: "a credential", From: sdk.Credential{Value: "x"}, Want: "-"},
+		{Name: "a loopback upstream", Provider: map[string]any{"upstream": "http://127.0.0.1:9000"}, Account: home, Want: "-"},
+		{Name: "an open upstream", Provider: map[string]any{"upstream": "http://example.com"}, Account: home, Want: "upstream"},
+		{Name: "no login", Want: ""},
+		{Name: "two logins", Account: home, From: sdk.Credential{Value: "x"}, Want: "home"},
+		{Name: "a key in a home", Account: map[string]any{"home": "/made-up", "api_key": true}, Want: "api_key"},
+	})
 }
 
 func TestAKeyHasNoWindows(t *testing.T) {
 	a := New()
-	if windows, unmetered := a.Windows(accountOf(t, nil, map[string]any{"api_key": true}, sdk.Credential{Value: "x"})); !unmetered || windows != nil {
+	if windows, unmetered := a.Windows(adaptertest.NewAccount(t, nil, map[string]any{"api_key": true}, sdk.Credential{Value: "x"})); !unmetered || windows != nil {
 		t.Errorf("windows of a key = %v, %v", windows, unmetered)
 	}
-	if windows, unmetered := a.Windows(accountOf(t, nil, nil, sdk.Credential{Value: "x"})); unmetered || len(windows) != 2 {
+	if windows, unmetered := a.Windows(adaptertest.NewAccount(t, nil, nil, sdk.Credential{Value: "x"})); unmetered || len(windows) != 2 {
 		t.Errorf("windows of a subscription = %v, %v", windows, unmetered)
 	}
 }

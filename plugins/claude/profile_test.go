@@ -1,90 +1,17 @@
 package claude
 
 import (
-	"encoding/json"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
-// request is one request of the official client, its body cut to the fields that say who asks.
-type request struct {
-	Method  string          `json:"method"`
-	Path    string          `json:"path"`
-	Headers [][2]string     `json:"headers"`
-	Body    json.RawMessage `json:"body"`
-}
-
-func requests(t *testing.T, name string) []request {
+func requests(t *testing.T, name string) []adaptertest.Request {
 	t.Helper()
-	var list []request
-	readJSON(t, "testdata/wire/"+name+".json", &list)
-	return list
-}
-
-// extract applies rules as the host does: the first hit wins.
-func extract(t *testing.T, r request, rules []sdk.Extractor) string {
-	t.Helper()
-	for _, rule := range rules {
-		value := r.field(rule.BodyPointer)
-		if rule.Header != "" {
-			value = r.header(rule.Header)
-		}
-		if rule.Inner != "" {
-			value = pointer([]byte(value), rule.Inner)
-		}
-		if rule.Pattern != "" && value != "" {
-			match := regexp.MustCompile(rule.Pattern).FindStringSubmatch(value)
-			value = ""
-			if match != nil {
-				value = match[1]
-			}
-		}
-		if value != "" {
-			return value
-		}
-	}
-	return ""
-}
-
-func (r request) header(name string) string {
-	for _, h := range r.Headers {
-		if strings.EqualFold(h[0], name) {
-			return h[1]
-		}
-	}
-	return ""
-}
-
-func (r request) field(path string) string {
-	if path == "" {
-		return ""
-	}
-	return pointer(r.Body, path)
-}
-
-func pointer(document []byte, path string) string {
-	var value any
-	if json.Unmarshal(document, &value) != nil {
-		return ""
-	}
-	for _, key := range strings.Split(path, "/")[1:] {
-		object, ok := value.(map[string]any)
-		if !ok {
-			return ""
-		}
-		value = object[key]
-	}
-	switch value := value.(type) {
-	case string:
-		return value
-	case bool:
-		return map[bool]string{true: "true", false: "false"}[value]
-	}
-	return ""
+	return adaptertest.ReadRequests(t, "testdata/wire/"+name+".json", "/")
 }
 
 const firstSession = "00000000-0000-4000-8000-000000000001"
@@ -102,7 +29,7 @@ func TestSessionsAreThoseOfTheClient(t *testing.T) {
 				if !strings.HasPrefix(r.Path, "/v1/messages") && want != "" {
 					continue
 				}
-				if got := extract(t, r, identity().Session); got != want {
+				if got := r.Extract(identity().Session); got != want {
 					t.Errorf("%s %s: session = %q, want %q", r.Method, r.Path, got, want)
 				}
 			}
@@ -116,7 +43,7 @@ func TestHeaderAndBodyNameOneSession(t *testing.T) {
 		if r.Method != http.MethodPost {
 			continue
 		}
-		if header, body := extract(t, r, rules[:1]), extract(t, r, rules[1:]); header != body {
+		if header, body := r.Extract(rules[:1]), r.Extract(rules[1:]); header != body {
 			t.Errorf("session in the header %q, in the body %q", header, body)
 		}
 	}
@@ -125,7 +52,7 @@ func TestHeaderAndBodyNameOneSession(t *testing.T) {
 func TestSubagentsAreNamedInTheSessionOfTheirRoot(t *testing.T) {
 	agents := map[string]bool{}
 	for _, r := range requests(t, "subagent-nested") {
-		agents[extract(t, r, identity().Subagent)] = true
+		agents[r.Extract(identity().Subagent)] = true
 	}
 	if len(agents) != 4 || !agents[""] {
 		t.Errorf("agents = %v, want three and the root", agents)
@@ -139,7 +66,7 @@ func TestModelsAreMatchedWithoutTheirContextSuffix(t *testing.T) {
 		`{"model":"[1m]"}`:                "[1m]",
 		`{}`:                              "",
 	} {
-		if got := extract(t, request{Body: []byte(body)}, identity().Model); got != want {
+		if got := (adaptertest.Request{Body: []byte(body)}).Extract(identity().Model); got != want {
 			t.Errorf("model of %s = %q, want %q", body, got, want)
 		}
 	}
@@ -167,7 +94,7 @@ func TestEveryRequestOfTheClientHasARoute(t *testing.T) {
 	}
 }
 
-func routeOf(r request) (sdk.RouteKind, bool) {
+func routeOf(r adaptertest.Request) (sdk.RouteKind, bool) {
 	path, _, _ := strings.Cut(r.Path, "?")
 	for _, route := range profile().Routes {
 		if route.Method == r.Method && route.Path == path {

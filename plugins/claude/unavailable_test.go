@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
 const sentence = `3 accounts: 2 weekly exhausted, 1 "signed out".`
 
 func TestUnavailableSpeaksTheClientsLanguage(t *testing.T) {
-	now := unix(1796000000)
+	now := adaptertest.Unix(1796000000)
 	limit := func(claim, reset string) map[string]string {
 		return map[string]string{headerPrefix + "status": rejected, headerPrefix + "reset": reset, headerPrefix + "representative-claim": claim}
 	}
@@ -24,19 +25,19 @@ func TestUnavailableSpeaksTheClientsLanguage(t *testing.T) {
 		header map[string]string
 	}{
 		{"quota with a known window is a limit with its time",
-			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 3}, GoverningWindow: windowSevenDay, ForecastAt: unix(1796003600)},
+			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 3}, GoverningWindow: windowSevenDay, ForecastAt: adaptertest.Unix(1796003600)},
 			http.StatusTooManyRequests, limit(windowSevenDay, "1796003600")},
 		{"quota of mixed windows names none of the client's",
-			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 2, sdk.CauseAuth: 1}, ForecastAt: unix(1796003600)},
+			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 2, sdk.CauseAuth: 1}, ForecastAt: adaptertest.Unix(1796003600)},
 			http.StatusTooManyRequests, limit(mixedClaim, "1796003600")},
 		{"a window that the client has no word for is not told",
-			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 1}, GoverningWindow: "5h\r\nx: y", ForecastAt: unix(1796003600)},
+			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 1}, GoverningWindow: "5h\r\nx: y", ForecastAt: adaptertest.Unix(1796003600)},
 			http.StatusTooManyRequests, limit(mixedClaim, "1796003600")},
 		{"quota without a time is no limit", sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 3}}, http.StatusServiceUnavailable, nil},
 		{"a time that is over is none",
 			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 3}, ForecastAt: now.Add(-time.Second)}, http.StatusServiceUnavailable, nil},
 		{"signing in is not quota",
-			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseAuth: 3}, ForecastAt: unix(1796003600)}, http.StatusServiceUnavailable, nil},
+			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseAuth: 3}, ForecastAt: adaptertest.Unix(1796003600)}, http.StatusServiceUnavailable, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

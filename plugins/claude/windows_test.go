@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
@@ -20,7 +21,7 @@ type seen struct {
 
 func observe(t *testing.T, header http.Header, observedAt int64) map[string]seen {
 	t.Helper()
-	windows, err := New().Observe(t.Context(), sdk.Account{}, sdk.Observation{Status: 200, Header: header, ObservedAt: unix(observedAt)})
+	windows, err := New().Observe(t.Context(), sdk.Account{}, sdk.Observation{Status: 200, Header: header, ObservedAt: adaptertest.Unix(observedAt)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func observe(t *testing.T, header http.Header, observedAt int64) map[string]seen
 			s.reset = w.ResetsAt.Unix()
 		}
 		found[w.ID] = s
-		if w.Source != sdk.SourceResponseHeader || !w.ObservedAt.Equal(unix(observedAt)) {
+		if w.Source != sdk.SourceResponseHeader || !w.ObservedAt.Equal(adaptertest.Unix(observedAt)) {
 			t.Errorf("%s: source %v, observed at %v", w.ID, w.Source, w.ObservedAt)
 		}
 	}
@@ -54,10 +55,10 @@ func TestObserveUpstreamAnswers(t *testing.T) {
 			"seven_day_oi": {-1, 1796604800, sdk.StateExhausted},
 		},
 	}
-	exchanges := readUpstream(t)
+	exchanges := adaptertest.ReadExchanges(t, "testdata/upstream.json")
 	for id, expected := range want {
 		t.Run(id, func(t *testing.T) {
-			if got := observe(t, exchanges[id].header(), exchanges[id].ObservedAt); !maps.Equal(got, expected) {
+			if got := observe(t, exchanges[id].Header(), exchanges[id].ObservedAt); !maps.Equal(got, expected) {
 				t.Errorf("windows = %v, want %v", got, expected)
 			}
 		})
@@ -75,15 +76,15 @@ func TestObserveTakesStrictFiguresOnly(t *testing.T) {
 		"u01-hdr-empty": unread(0), "u01-hdr-hex": unread(1796014800), "u01-hdr-underscore": unread(1796014800),
 		"u01-hdr-arabic": unread(1796014800), "u01-hdr-iso": noReset, "u01-hdr-float-reset": noReset, "u01-hdr-past": noReset,
 	}
-	for _, path := range names(t, "testdata/hostile/u0[01]*.http") {
-		e := readAnswer(t, path)
+	for _, path := range adaptertest.Glob(t, "testdata/hostile/u0[01]*.http") {
+		e := adaptertest.ReadAnswer(t, path)
 		expected, listed := want[e.ID]
 		if !listed {
 			t.Errorf("%s is not in the table", e.ID)
 			continue
 		}
 		t.Run(e.ID, func(t *testing.T) {
-			if got := observe(t, e.header(), 1796000000); !maps.Equal(got, expected) {
+			if got := observe(t, e.Header(), 1796000000); !maps.Equal(got, expected) {
 				t.Errorf("windows = %v, want %v", got, expected)
 			}
 		})
@@ -91,7 +92,7 @@ func TestObserveTakesStrictFiguresOnly(t *testing.T) {
 }
 
 func TestContradictoryHeadersAreUnknownAndTheStricterStatusCounts(t *testing.T) {
-	header := readAnswer(t, filepath.Join("testdata/hostile", "u00-good.http")).header()
+	header := adaptertest.ReadAnswer(t, filepath.Join("testdata/hostile", "u00-good.http")).Header()
 	header.Add(headerPrefix+"5h-utilization", "0.99")
 	header.Add(headerPrefix+"7d-status", "allowed")
 	header.Add(headerPrefix+"7d-status", rejected)
@@ -119,7 +120,7 @@ func TestFamiliesAreWindowsOfTheirModels(t *testing.T) {
 	header.Set(headerPrefix+"7d_-utilization", "0.5")
 	header.Set(headerPrefix+"7d_$x-utilization", "0.5")
 	header.Set(headerPrefix+"9w-utilization", "0.5")
-	windows := readLimits(header, unix(1796000000)).windows(sdk.SourceResponseHeader)
+	windows := readLimits(header, adaptertest.Unix(1796000000)).windows(sdk.SourceResponseHeader)
 	got := map[string]string{}
 	for _, w := range windows {
 		if w.Kind != sdk.WindowModel || w.Length != sevenDays || len(w.Models) != 1 {
@@ -143,7 +144,7 @@ func TestWindowsAreBoundedAndInOrder(t *testing.T) {
 	var first []string
 	for range 5 {
 		var ids []string
-		for _, w := range readLimits(header, unix(1796000000)).windows(sdk.SourceResponseHeader) {
+		for _, w := range readLimits(header, adaptertest.Unix(1796000000)).windows(sdk.SourceResponseHeader) {
 			ids = append(ids, w.ID)
 		}
 		if len(ids) != maxClocks || ids[0] != windowFiveHour || ids[1] != windowSevenDay {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
@@ -30,13 +31,11 @@ func TestOnlyAChatGPTPlanIsEligible(t *testing.T) {
 			for name, value := range c.account {
 				settings[name] = value
 			}
-			got, err := at(now).CheckAuth(t.Context(), accountOf(t, map[string]any{"client": client}, settings, sdk.Credential{}))
-			if err != nil || got.State != c.state || got.Eligible != c.eligible || got.Eligible == (got.Reason != "") {
-				t.Errorf("CheckAuth = %+v, %v", got, err)
+			got, err := at(now).CheckAuth(t.Context(), adaptertest.NewAccount(t, map[string]any{"client": client}, settings, sdk.Credential{}))
+			if err != nil {
+				t.Fatal(err)
 			}
-			if strings.Contains(got.Method+got.Reason, "@") {
-				t.Errorf("status %+v tells who the user is", got)
-			}
+			adaptertest.CheckSignIn(t, got, c.state, c.eligible)
 		})
 	}
 }
@@ -50,27 +49,13 @@ func TestACheckThatFailsIsAnErrorAndNoState(t *testing.T) {
 }
 
 func TestCredentialsAreJudgedWithoutAClient(t *testing.T) {
-	cases := []struct {
-		name     string
-		account  map[string]any
-		from     sdk.Credential
-		state    sdk.AuthState
-		eligible bool
-	}{
-		{"a token", nil, sdk.Credential{Value: token(now.Add(time.Hour), "a")}, sdk.AuthSignedIn, true},
-		{"a token that is over", nil, sdk.Credential{Value: token(now, "a")}, sdk.AuthExpired, false},
-		{"a key", map[string]any{"api_key": true}, sdk.Credential{Value: "sk-x"}, sdk.AuthSignedIn, false},
-		{"a key that is not called one", nil, sdk.Credential{Value: "sk-x"}, sdk.AuthSignedIn, false},
-		{"an empty source", nil, sdk.Credential{Command: []string{"true"}}, sdk.AuthSignedOut, false},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := at(now).CheckAuth(t.Context(), accountOf(t, nil, c.account, c.from))
-			if err != nil || got.State != c.state || got.Eligible != c.eligible {
-				t.Errorf("CheckAuth = %+v, %v", got, err)
-			}
-		})
-	}
+	adaptertest.CheckAuth(t, at(now), []adaptertest.SignIn{
+		{Name: "a token", From: sdk.Credential{Value: token(now.Add(time.Hour), "a")}, State: sdk.AuthSignedIn, Eligible: true},
+		{Name: "a token that is over", From: sdk.Credential{Value: token(now, "a")}, State: sdk.AuthExpired},
+		{Name: "a key", Account: map[string]any{"api_key": true}, From: sdk.Credential{Value: "sk-x"}, State: sdk.AuthSignedIn},
+		{Name: "a key that is not called one", From: sdk.Credential{Value: "sk-x"}, State: sdk.AuthSignedIn},
+		{Name: "an empty source", From: sdk.Credential{Command: []string{"true"}}, State: sdk.AuthSignedOut},
+	})
 }
 
 func TestLoginGoesIntoTheAccountsOwnHome(t *testing.T) {
@@ -79,14 +64,14 @@ func TestLoginGoesIntoTheAccountsOwnHome(t *testing.T) {
 		command.Env["CODEX_HOME"] != "/made-up/home" || !slices.Contains(command.Unset, "OPENAI_API_KEY") {
 		t.Errorf("LoginCommand = %+v, %v", command, err)
 	}
-	if _, err := New().LoginCommand(t.Context(), accountOf(t, nil, nil, sdk.Credential{Value: "x"})); err == nil {
+	if _, err := New().LoginCommand(t.Context(), adaptertest.NewAccount(t, nil, nil, sdk.Credential{Value: "x"})); err == nil {
 		t.Error("a configured credential has a login command")
 	}
 }
 
 func TestTheClientIsSetToTheConfiguredVendor(t *testing.T) {
 	client, log := fakeClient(t, "c00", "")
-	account := accountOf(t, map[string]any{"client": client, "backend": "http://127.0.0.1:9/backend-api", "upstream": "http://127.0.0.1:9/up"},
+	account := adaptertest.NewAccount(t, map[string]any{"client": client, "backend": "http://127.0.0.1:9/backend-api", "upstream": "http://127.0.0.1:9/up"},
 		map[string]any{"home": homeWith(t, "")}, sdk.Credential{})
 	if _, err := at(now).CheckAuth(t.Context(), account); err != nil {
 		t.Fatal(err)

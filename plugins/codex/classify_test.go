@@ -3,67 +3,37 @@ package codex
 import (
 	"maps"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
-// judged is what a verdict must say.
-type judged struct {
-	outcome sdk.Outcome
-	scope   sdk.Scope
-	window  string
-	// clears is in seconds since 1970; 0: unknown.
-	clears int64
-	retry  time.Duration
-}
+type judged = adaptertest.Verdict
 
 var (
-	passed     = judged{outcome: sdk.OutcomeClientError, scope: sdk.ScopeRequest}
-	overloaded = judged{outcome: sdk.OutcomeOverloaded, scope: sdk.ScopeProvider}
-	unsigned   = judged{outcome: sdk.OutcomeAuthFailed, scope: sdk.ScopeAccount}
-	noAccount  = judged{outcome: sdk.OutcomeNotEntitled, scope: sdk.ScopeAccount}
-	noModel    = judged{outcome: sdk.OutcomeNotEntitled, scope: sdk.ScopeModel}
-	everywhere = judged{outcome: sdk.OutcomeThrottled, scope: sdk.ScopeRequest}
-	lost       = judged{outcome: sdk.OutcomeContinuityLost, scope: sdk.ScopeRequest}
+	passed     = judged{Outcome: sdk.OutcomeClientError, Scope: sdk.ScopeRequest}
+	overloaded = judged{Outcome: sdk.OutcomeOverloaded, Scope: sdk.ScopeProvider}
+	unsigned   = judged{Outcome: sdk.OutcomeAuthFailed, Scope: sdk.ScopeAccount}
+	noAccount  = judged{Outcome: sdk.OutcomeNotEntitled, Scope: sdk.ScopeAccount}
+	noModel    = judged{Outcome: sdk.OutcomeNotEntitled, Scope: sdk.ScopeModel}
+	everywhere = judged{Outcome: sdk.OutcomeThrottled, Scope: sdk.ScopeRequest}
+	lost       = judged{Outcome: sdk.OutcomeContinuityLost, Scope: sdk.ScopeRequest}
 )
-
-func throttle(retry time.Duration) judged {
-	return judged{outcome: sdk.OutcomeThrottled, scope: sdk.ScopeAccount, retry: retry}
-}
-
-func spentAccount(window string, clears int64) judged {
-	return judged{outcome: sdk.OutcomeQuotaExhausted, scope: sdk.ScopeAccount, window: window, clears: clears}
-}
 
 func check(t *testing.T, resp sdk.Response, want judged) sdk.Verdict {
 	t.Helper()
-	v, err := New().Classify(t.Context(), sdk.Account{}, resp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := judged{v.Outcome, v.Scope, v.WindowID, 0, v.RetryAfter}
-	if !v.ClearsAt.IsZero() {
-		got.clears = v.ClearsAt.Unix()
-	}
-	if got != want {
-		t.Errorf("verdict = %+v, want %+v", got, want)
-	}
-	if v.Reason == "" || strings.Trim(v.Reason, "abcdefghijklmnopqrstuvwxyz_") != "" {
-		t.Errorf("reason %q is no code", v.Reason)
-	}
-	return v
+	return adaptertest.Classify(t, New(), resp, want)
 }
 
 func TestClassifyUpstreamAnswers(t *testing.T) {
 	const base = 1796000000
 	want := map[string]judged{
-		"codex-429-usage_limit-no-reset":        spentAccount("", 0),
-		"codex-429-usage_limit-with-headers":    spentAccount("weekly", base+3600),
+		"codex-429-usage_limit-no-reset":        adaptertest.Exhausted(sdk.ScopeAccount, "", 0),
+		"codex-429-usage_limit-with-headers":    adaptertest.Exhausted(sdk.ScopeAccount, "weekly", base+3600),
 		"codex-429-usage_not_included":          noAccount,
-		"codex-429-rate_limit_exceeded":         throttle(11054 * time.Millisecond),
+		"codex-429-rate_limit_exceeded":         adaptertest.Throttled(11054 * time.Millisecond),
 		"codex-429-model-capacity":              overloaded,
 		"codex-503-overloaded":                  overloaded,
 		"codex-503-slow_down":                   overloaded,
@@ -77,24 +47,24 @@ func TestClassifyUpstreamAnswers(t *testing.T) {
 		"codex-520-origin":                      overloaded,
 		"codex-sse-shed-early":                  overloaded,
 		"codex-sse-shed-mid":                    overloaded,
-		"codex-sse-usage-limit-early":           spentAccount("", base+3600),
-		"codex-sse-usage-limit-status_details":  spentAccount("", base+1800),
-		"codex-sse-rate-limit-delay":            throttle(11054 * time.Millisecond),
-		"codex-sse-rate-limit-delay-28ms":       throttle(28 * time.Millisecond),
-		"codex-sse-rate-limit-delay-35seconds":  throttle(35 * time.Second),
-		"codex-sse-flat-error":                  throttle(14555 * time.Second),
+		"codex-sse-usage-limit-early":           adaptertest.Exhausted(sdk.ScopeAccount, "", base+3600),
+		"codex-sse-usage-limit-status_details":  adaptertest.Exhausted(sdk.ScopeAccount, "", base+1800),
+		"codex-sse-rate-limit-delay":            adaptertest.Throttled(11054 * time.Millisecond),
+		"codex-sse-rate-limit-delay-28ms":       adaptertest.Throttled(28 * time.Millisecond),
+		"codex-sse-rate-limit-delay-35seconds":  adaptertest.Throttled(35 * time.Second),
+		"codex-sse-flat-error":                  adaptertest.Throttled(14555 * time.Second),
 		"codex-sse-context-length":              passed,
 		"codex-ws-handshake-401":                unsigned,
-		"codex-ws-handshake-429":                spentAccount("", base+129600),
+		"codex-ws-handshake-429":                adaptertest.Exhausted(sdk.ScopeAccount, "", base+129600),
 	}
-	for id, e := range readUpstream(t) {
-		judgeable := e.Status >= 400 || e.response().Event != nil
+	for id, e := range adaptertest.ReadExchanges(t, "testdata/upstream.json") {
+		judgeable := e.Status >= 400 || evidence(e).Event != nil
 		expected, listed := want[id]
 		if judgeable != listed {
 			t.Errorf("%s: judgeable %v, expected %v", id, judgeable, listed)
 		}
 		if listed {
-			t.Run(id, func(t *testing.T) { check(t, e.response(), expected) })
+			t.Run(id, func(t *testing.T) { check(t, evidence(e), expected) })
 		}
 	}
 }
@@ -102,10 +72,10 @@ func TestClassifyUpstreamAnswers(t *testing.T) {
 // The answers that the official client was shown, and what they say.
 func TestClassifyAnswersTheClientReactsTo(t *testing.T) {
 	want := map[string]judged{
-		"b02_429_usage_limit":                spentAccount("5h", 1796007200),
-		"b02b_429_usage_limit_once":          spentAccount("5h", 1796007200),
-		"b03_429_rate_limit":                 throttle(2 * time.Second),
-		"b03b_429_rate_limit_once":           throttle(1200 * time.Millisecond),
+		"b02_429_usage_limit":                adaptertest.Exhausted(sdk.ScopeAccount, "5h", 1796007200),
+		"b02b_429_usage_limit_once":          adaptertest.Exhausted(sdk.ScopeAccount, "5h", 1796007200),
+		"b03_429_rate_limit":                 adaptertest.Throttled(2 * time.Second),
+		"b03b_429_rate_limit_once":           adaptertest.Throttled(1200 * time.Millisecond),
 		"b03c_429_usage_not_included":        noAccount,
 		"b03e_429_empty":                     everywhere,
 		"b04_401":                            unsigned,
@@ -125,55 +95,55 @@ func TestClassifyAnswersTheClientReactsTo(t *testing.T) {
 		"b09_failed_context_length_exceeded": passed,
 		"b09_failed_insufficient_quota":      noAccount,
 		"b09_failed_invalid_prompt":          passed,
-		"b09_failed_rate_limit_exceeded":     throttle(1500 * time.Millisecond),
+		"b09_failed_rate_limit_exceeded":     adaptertest.Throttled(1500 * time.Millisecond),
 		"b09_failed_server_error":            overloaded,
 		"b09_failed_server_is_overloaded":    overloaded,
-		"b09_failed_usage_limit_reached":     spentAccount("", 0),
+		"b09_failed_usage_limit_reached":     adaptertest.Exhausted(sdk.ScopeAccount, "", 0),
 		"b09_failed_usage_not_included":      noAccount,
-		"b14_error_event_429":                spentAccount("", 1796012784),
+		"b14_error_event_429":                adaptertest.Exhausted(sdk.ScopeAccount, "", 1796012784),
 		"b18_503_once":                       overloaded,
-		"g5_429_retry_after_30":              throttle(30 * time.Second),
+		"g5_429_retry_after_30":              adaptertest.Throttled(30 * time.Second),
 		"g5c_503_retry_after_2_once":         overloaded,
 		"g5d_503_retry_after_2":              overloaded,
-		"g7_usage_resets_only_seconds":       spentAccount("", 1796000120),
-		"g7c_usage_limit_named":              {sdk.OutcomeQuotaExhausted, sdk.ScopeModel, "codex_fox:5h", 1796007200, 0},
-		"g7d_usage_promo":                    spentAccount("", 1796007200),
+		"g7_usage_resets_only_seconds":       adaptertest.Exhausted(sdk.ScopeAccount, "", 1796000120),
+		"g7c_usage_limit_named":              adaptertest.Exhausted(sdk.ScopeModel, "codex_fox:5h", 1796007200),
+		"g7d_usage_promo":                    adaptertest.Exhausted(sdk.ScopeAccount, "", 1796007200),
 		"g8_400_custom":                      passed,
 		"g8b_400_text":                       passed,
 	}
-	for _, path := range names(t, "testdata/responses/*.http") {
-		e := readAnswer(t, path)
-		judgeable := e.Status >= 400 || e.response().Event != nil
+	for _, path := range adaptertest.Glob(t, "testdata/responses/*.http") {
+		e := adaptertest.ReadAnswer(t, path)
+		judgeable := e.Status >= 400 || evidence(e).Event != nil
 		expected, listed := want[e.ID]
 		if judgeable != listed {
 			t.Errorf("%s: judgeable %v, expected %v", e.ID, judgeable, listed)
 		}
 		if listed {
-			t.Run(e.ID, func(t *testing.T) { check(t, e.response(), expected) })
+			t.Run(e.ID, func(t *testing.T) { check(t, evidence(e), expected) })
 		}
 	}
 }
 
 func TestClassifyHostileAnswers(t *testing.T) {
 	want := map[string]judged{
-		"u05-429-codex": spentAccount("5h", 1796014800), "u06-429-codex-lies": spentAccount("", 0),
+		"u05-429-codex": adaptertest.Exhausted(sdk.ScopeAccount, "5h", 1796014800), "u06-429-codex-lies": adaptertest.Exhausted(sdk.ScopeAccount, "", 0),
 		"u08-401-html": unsigned, "u09-403-challenge": overloaded,
-		"u03-429-sec": throttle(30 * time.Second), "u03-429-neg": throttle(0), "u03-429-huge": throttle(0),
+		"u03-429-sec": adaptertest.Throttled(30 * time.Second), "u03-429-neg": adaptertest.Throttled(0), "u03-429-huge": adaptertest.Throttled(0),
 	}
 	for id, expected := range want {
 		t.Run(id, func(t *testing.T) {
-			check(t, readAnswer(t, filepath.Join("testdata/hostile", id+".http")).response(), expected)
+			check(t, evidence(adaptertest.ReadAnswer(t, filepath.Join("testdata/hostile", id+".http"))), expected)
 		})
 	}
 }
 
 func TestEveryWindowSpentInARejectionBlocksUntilTheLastOneClears(t *testing.T) {
-	e := exchange{Status: 429, ObservedAt: 1796000000, Body: `{"error":{"type":"usage_limit_reached","resets_at":1796007200}}`,
+	e := adaptertest.Exchange{Status: 429, ObservedAt: 1796000000, Body: `{"error":{"type":"usage_limit_reached","resets_at":1796007200}}`,
 		Headers: map[string]string{
 			"x-codex-primary-used-percent": "100", "x-codex-primary-window-minutes": "300", "x-codex-primary-reset-at": "1796007200",
 			"x-codex-secondary-used-percent": "100", "x-codex-secondary-window-minutes": "10080", "x-codex-secondary-reset-at": "1796300000",
 		}}
-	v := check(t, e.response(), spentAccount("weekly", 1796300000))
+	v := check(t, evidence(e), adaptertest.Exhausted(sdk.ScopeAccount, "weekly", 1796300000))
 	for _, w := range v.Windows {
 		if w.State != sdk.StateExhausted || w.Source != sdk.SourceRejection {
 			t.Errorf("window %s is %v by %v", w.ID, w.State, w.Source)
@@ -182,10 +152,10 @@ func TestEveryWindowSpentInARejectionBlocksUntilTheLastOneClears(t *testing.T) {
 }
 
 func TestANamedLimitTouchesNoWindowOfTheAccount(t *testing.T) {
-	e := readAnswer(t, "testdata/responses/g7c_usage_limit_named.http")
+	e := adaptertest.ReadAnswer(t, "testdata/responses/g7c_usage_limit_named.http")
 	e.Headers["X-Codex-Primary-Used-Percent"] = "100"
 	e.Headers["X-Codex-Primary-Window-Minutes"] = "300"
-	v, err := New().Classify(t.Context(), sdk.Account{}, e.response())
+	v, err := New().Classify(t.Context(), sdk.Account{}, evidence(e))
 	if err != nil || v.Scope != sdk.ScopeModel {
 		t.Fatalf("verdict %+v, %v", v, err)
 	}
@@ -202,9 +172,9 @@ func TestAnAbsurdResetLeavesTheRejectionWithoutATime(t *testing.T) {
 		"a text": `"resets_at":"1796007200"`, "bogus": `"resets_at":15023672358`, "a fraction": `"resets_in_seconds":1.5`, "null": `"resets_at":null`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			resp := sdk.Response{Status: 200, ObservedAt: unix(1796000000),
+			resp := sdk.Response{Status: 200, ObservedAt: adaptertest.Unix(1796000000),
 				Event: &sdk.Event{Type: "error", Data: []byte(`{"type":"error","error":{"type":"usage_limit_reached",` + fields + `}}`)}}
-			check(t, resp, spentAccount("", 0))
+			check(t, resp, adaptertest.Exhausted(sdk.ScopeAccount, "", 0))
 		})
 	}
 }
@@ -216,7 +186,7 @@ func TestBodiesThatAreNoErrorsAreUnknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, sdk.Response{Status: 200, Event: &sdk.Event{Type: "response.failed", Data: []byte(data)}},
-				judged{outcome: sdk.OutcomeUnknownError, scope: sdk.ScopeRequest})
+				judged{Outcome: sdk.OutcomeUnknownError, Scope: sdk.ScopeRequest})
 		})
 	}
 }
@@ -231,10 +201,10 @@ func TestObserveUpstreamAnswers(t *testing.T) {
 		"codex-sse-rate_limits-other-bucket": {},
 		"codex-sse-rate_limits-allowed-only": {},
 	}
-	exchanges := readUpstream(t)
+	exchanges := adaptertest.ReadExchanges(t, "testdata/upstream.json")
 	for id, expected := range want {
 		t.Run(id, func(t *testing.T) {
-			if got := observe(t, exchanges[id].observation()); !maps.Equal(got, expected) {
+			if got := observe(t, exchanges[id].Observation(stream().Telemetry)); !maps.Equal(got, expected) {
 				t.Errorf("windows = %v, want %v", got, expected)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
@@ -131,13 +132,7 @@ const keyFile = `{"auth_mode":"apikey","OPENAI_API_KEY":"sk-CANARY"}`
 // homeWith makes a CODEX_HOME with that login; empty: with none.
 func homeWith(t *testing.T, login string) string {
 	t.Helper()
-	home := t.TempDir()
-	if login != "" {
-		if err := os.WriteFile(filepath.Join(home, "auth.json"), []byte(login), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return home
+	return adaptertest.NewHome(t, "auth.json", login)
 }
 
 // at makes an adapter whose clock stands.
@@ -149,5 +144,5 @@ func at(now time.Time) *Adapter {
 
 func homeAccount(t *testing.T, client, home string) sdk.Account {
 	t.Helper()
-	return accountOf(t, map[string]any{"client": client}, map[string]any{"home": home}, sdk.Credential{})
+	return adaptertest.NewAccount(t, map[string]any{"client": client}, map[string]any{"home": home}, sdk.Credential{})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
@@ -44,7 +45,7 @@ func TestLaunchIsForOneInvocationAndTheKeyForItsEnvironment(t *testing.T) {
 const sentence = `3 accounts: 2 weekly exhausted, 1 "signed out" – sorry.`
 
 func TestUnavailableSpeaksTheClientsLanguage(t *testing.T) {
-	at := unix(1796000000)
+	at := adaptertest.Unix(1796000000)
 	quota, auth := map[sdk.Cause]int{sdk.CauseQuota: 2, sdk.CauseAuth: 1}, map[sdk.Cause]int{sdk.CauseAuth: 3}
 	cases := []struct {
 		name   string

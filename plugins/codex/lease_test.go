@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,22 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
-
-func refusal(t *testing.T, err error, want sdk.RefusalCode) {
-	t.Helper()
-	var refused *sdk.RefusalError
-	if !errors.As(err, &refused) || refused.Code != want {
-		t.Fatalf("error = %v, want a refusal %v", err, want)
-	}
-	if !strings.Contains(refused.Reason, "codex/main") {
-		t.Errorf("reason %q does not name the account", refused.Reason)
-	}
-	if strings.Contains(refused.Reason, "CANARY") {
-		t.Errorf("reason %q holds a credential", refused.Reason)
-	}
-}
 
 func TestLeaseIsTheAccessTokenOfTheHome(t *testing.T) {
 	client, log := fakeClient(t, "c00", "")
@@ -114,8 +100,8 @@ func TestALoginThatCannotBeRenewedServesToItsEndAndIsThenRefused(t *testing.T) {
 	}
 	a.now = func() time.Time { return now.Add(2 * time.Minute) }
 	_, err := a.Lease(t.Context(), account, sdk.LeaseRequest{})
-	refusal(t, err, sdk.RefusalExpired)
-	if !strings.Contains(err.Error(), "noria connect codex/main") {
+	adaptertest.Refused(t, err, "codex/work", sdk.RefusalExpired)
+	if !strings.Contains(err.Error(), "noria connect codex/work") {
 		t.Errorf("%v does not say what to do", err)
 	}
 }
@@ -145,8 +131,8 @@ func TestAnAccountThatCannotServeSaysWhy(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := at(now).Lease(t.Context(), accountOf(t, map[string]any{"client": client}, c.account, c.from), sdk.LeaseRequest{})
-			refusal(t, err, c.want)
+			_, err := at(now).Lease(t.Context(), adaptertest.NewAccount(t, map[string]any{"client": client}, c.account, c.from), sdk.LeaseRequest{})
+			adaptertest.Refused(t, err, "codex/work", c.want)
 		})
 	}
 }
@@ -168,7 +154,7 @@ func TestKeysGoToTheAPIAndTokensToTheBackend(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			lease, err := at(now).Lease(t.Context(), accountOf(t, nil, c.account, c.from), sdk.LeaseRequest{})
+			lease, err := at(now).Lease(t.Context(), adaptertest.NewAccount(t, nil, c.account, c.from), sdk.LeaseRequest{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,32 +170,15 @@ func TestKeysGoToTheAPIAndTokensToTheBackend(t *testing.T) {
 
 func TestConfigurationIsCheckedBeyondItsSchema(t *testing.T) {
 	home := map[string]any{"home": "/made-up"}
-	cases := []struct {
-		name              string
-		provider, account map[string]any
-		from              sdk.Credential
-		want              string // attribute of the finding; "-": none
-	}{
-		{"a home", nil, home, sdk.Credential{}, "-"},
-		{"a credential", nil, nil, sdk.Credential{Value: "x"}, "-"},
-		{"a key in a home", nil, map[string]any{"home": "/made-up", "api_key": true}, sdk.Credential{}, "-"},
-		{"loopback", map[string]any{"upstream": "http://127.0.0.1:1", "backend": "http://[::1]:1"}, home, sdk.Credential{}, "-"},
-		{"an open upstream", map[string]any{"upstream": "http://example.com"}, home, sdk.Credential{}, "upstream"},
-		{"an open backend", map[string]any{"backend": "http://example.com"}, home, sdk.Credential{}, "backend"},
-		{"an open API upstream", map[string]any{"api_upstream": "ftp://example.com"}, home, sdk.Credential{}, "api_upstream"},
-		{"no login", nil, nil, sdk.Credential{}, ""},
-		{"two logins", nil, home, sdk.Credential{Value: "x"}, "home"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			config, err := sdk.NewConfig(c.provider, accountOf(t, c.provider, c.account, c.from))
-			if err != nil {
-				t.Fatal(err)
-			}
-			found := New().Validate(t.Context(), config)
-			if (len(found) == 0) != (c.want == "-") || len(found) > 0 && found[0].Attribute != c.want {
-				t.Errorf("findings = %+v", found)
-			}
-		})
-	}
+	adaptertest.Validate(t, New(), []adaptertest.Configuration{
+		{Name: "a home", Account: home, Want: "-"},
+		{Name: "a credential", From: sdk.Credential{Value: "x"}, Want: "-"},
+		{Name: "a key in a home", Account: map[string]any{"home": "/made-up", "api_key": true}, Want: "-"},
+		{Name: "loopback", Provider: map[string]any{"upstream": "http://127.0.0.1:1", "backend": "http://[::1]:1"}, Account: home, Want: "-"},
+		{Name: "an open upstream", Provider: map[string]any{"upstream": "http://example.com"}, Account: home, Want: "upstream"},
+		{Name: "an open backend", Provider: map[string]any{"backend": "http://example.com"}, Account: home, Want: "backend"},
+		{Name: "an open API upstream", Provider: map[string]any{"api_upstream": "ftp://example.com"}, Account: home, Want: "api_upstream"},
+		{Name: "no login", Want: ""},
+		{Name: "two logins", Account: home, From: sdk.Credential{Value: "x"}, Want: "home"},
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
@@ -97,7 +98,7 @@ func TestObserveReadsHeadersByTheirLength(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := observe(t, sdk.Observation{Status: 200, Header: c.header, ObservedAt: unix(1796000000)})
+			got := observe(t, sdk.Observation{Status: 200, Header: c.header, ObservedAt: adaptertest.Unix(1796000000)})
 			if !maps.Equal(got, c.want) {
 				t.Errorf("windows = %v, want %v", got, c.want)
 			}
@@ -107,17 +108,17 @@ func TestObserveReadsHeadersByTheirLength(t *testing.T) {
 
 func TestNamedLimitsAreWindowsOfTheirModel(t *testing.T) {
 	_, windows := headerLimits(headers("fox-primary-used-percent", "77", "fox-primary-window-minutes", "300", "fox-limit-name", "GPT-Made-Up-Fox"),
-		unix(1796000000))
+		adaptertest.Unix(1796000000))
 	if len(windows) != 1 || windows[0].Kind != sdk.WindowModel || !slices.Equal(windows[0].Models, []string{"gpt-made-up-fox"}) {
 		t.Errorf("windows = %+v", windows)
 	}
 }
 
 func TestLimitsInsideAStreamAreRead(t *testing.T) {
-	e := readAnswer(t, "testdata/responses/b11_rate_limits_event.http")
+	e := adaptertest.ReadAnswer(t, "testdata/responses/b11_rate_limits_event.http")
 	e.ObservedAt = 1796005584
 	want := map[string]seen{"5h": {42, 1796005684, sdk.StateObserved}, "weekly": {84, 1796006584, sdk.StateObserved}}
-	if got := observe(t, e.observation()); !maps.Equal(got, want) {
+	if got := observe(t, e.Observation(stream().Telemetry)); !maps.Equal(got, want) {
 		t.Errorf("windows = %v, want %v", got, want)
 	}
 	data := `{"type":"codex.rate_limits","rate_limits":{"limit_reached":true,"primary":{"used_percent":100,"window_minutes":300},"secondary":{"used_percent":7,"window_minutes":10080}}}`
@@ -136,13 +137,13 @@ func TestNamedLimitsAreBounded(t *testing.T) {
 		header.Set("x-codex-"+family+"-primary-window-minutes", "300")
 		header.Set("x-codex-"+family+"-limit-name", "model-"+family)
 	}
-	if _, windows := headerLimits(header, unix(1796000000)); len(windows) != maxFamilies {
+	if _, windows := headerLimits(header, adaptertest.Unix(1796000000)); len(windows) != maxFamilies {
 		t.Errorf("%d windows", len(windows))
 	}
 }
 
 func TestAPercentageThatIsLeftOutMakesNothingUnknown(t *testing.T) {
-	got := observe(t, sdk.Observation{Header: headers("primary-window-minutes", "300", "primary-reset-at", "1796003600"), ObservedAt: unix(1796000000)})
+	got := observe(t, sdk.Observation{Header: headers("primary-window-minutes", "300", "primary-reset-at", "1796003600"), ObservedAt: adaptertest.Unix(1796000000)})
 	if want := map[string]seen{"5h": {-1, 1796003600, sdk.StateNotExposed}}; !maps.Equal(got, want) {
 		t.Errorf("windows = %v, want %v", got, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/noria-dev/noria/plugins/internal/adaptertest"
 	"github.com/noria-dev/noria/sdk"
 )
 
@@ -49,7 +50,7 @@ func TestLimitsAreThoseThatTheOfficialClientTells(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.replies, func(t *testing.T) {
-			reading, err := readQuota(t, c.replies, unix(c.at))
+			reading, err := readQuota(t, c.replies, adaptertest.Unix(c.at))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +58,7 @@ func TestLimitsAreThoseThatTheOfficialClientTells(t *testing.T) {
 				t.Errorf("windows = %v, want %v", got, c.want)
 			}
 			for _, w := range reading.Windows {
-				if w.Source != sdk.SourceOfficialClient || !w.ObservedAt.Equal(unix(c.at)) {
+				if w.Source != sdk.SourceOfficialClient || !w.ObservedAt.Equal(adaptertest.Unix(c.at)) {
 					t.Errorf("%s: source %v, observed at %v", w.ID, w.Source, w.ObservedAt)
 				}
 			}
@@ -97,7 +98,7 @@ func TestFiguresOfTheOfficialClientAreReadStrictly(t *testing.T) {
 		"t03-codex-ms":      noReset, "t03-codex-iso": noReset, "t03-codex-past": noReset, "t03-codex-far": noReset, "t03-codex-zero": noReset,
 		"t04-codex-wrong-id": good,
 	}
-	for _, path := range names(t, "testdata/telemetry/*.json") {
+	for _, path := range adaptertest.Glob(t, "testdata/telemetry/*.json") {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
 		expected, listed := want[name]
 		if !listed {
@@ -106,8 +107,8 @@ func TestFiguresOfTheOfficialClientAreReadStrictly(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			var reply struct{ Result rateLimits }
-			readJSON(t, path, &reply)
-			if got := summary(reply.Result.windows(unix(1796000000))); !maps.Equal(got, expected) {
+			adaptertest.ReadJSON(t, path, &reply)
+			if got := summary(reply.Result.windows(adaptertest.Unix(1796000000))); !maps.Equal(got, expected) {
 				t.Errorf("windows = %v, want %v", got, expected)
 			}
 		})
@@ -117,7 +118,7 @@ func TestFiguresOfTheOfficialClientAreReadStrictly(t *testing.T) {
 func TestSpendControlThatWasReachedExhaustsTheIndividualLimit(t *testing.T) {
 	limits := rateLimits{RateLimits: &bucket{SpendControlReached: true, IndividualLimit: &individual{RemainingPercent: json.RawMessage("0")}}}
 	want := map[string]seen{"individual": {100, 0, sdk.StateExhausted}}
-	if got := summary(limits.windows(unix(1796000000))); !maps.Equal(got, want) {
+	if got := summary(limits.windows(adaptertest.Unix(1796000000))); !maps.Equal(got, want) {
 		t.Errorf("windows = %v, want %v", got, want)
 	}
 }
@@ -160,7 +161,7 @@ func TestAWindowAwaitsFirstUseWhenItsResetSlides(t *testing.T) {
 
 func TestWindowsAreDeclaredOnceTheyWereRead(t *testing.T) {
 	client, _ := fakeClient(t, "u01_normal", "")
-	a := at(unix(1796004582))
+	a := at(adaptertest.Unix(1796004582))
 	account := homeAccount(t, client, homeWith(t, loginFile("opaque")))
 	ids := func() (ids []string) {
 		windows, unmetered := a.Windows(account)
@@ -184,7 +185,7 @@ func TestWindowsAreDeclaredOnceTheyWereRead(t *testing.T) {
 }
 
 func TestAKeyHasNoLimitsToRead(t *testing.T) {
-	account := accountOf(t, map[string]any{"client": "/none"}, map[string]any{"api_key": true}, sdk.Credential{Value: "sk-x"})
+	account := adaptertest.NewAccount(t, map[string]any{"client": "/none"}, map[string]any{"api_key": true}, sdk.Credential{Value: "sk-x"})
 	reading, err := New().ReadQuota(t.Context(), account)
 	if err != nil || reading.Windows != nil {
 		t.Errorf("ReadQuota = %+v, %v", reading, err)
