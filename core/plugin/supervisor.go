@@ -25,7 +25,9 @@ type supervisor struct {
 	output   *output
 	retiring sync.WaitGroup
 
-	wake chan struct{} // holds one: the wish changed
+	// wake holds one: the wish changed. It may be late, when the new wish was seen without it; so it is no more than a
+	// reason to look.
+	wake chan struct{}
 	done chan struct{}
 	stop context.CancelFunc
 
@@ -139,10 +141,10 @@ func (s *supervisor) run(ctx context.Context) {
 		case w.spec.Disabled:
 			s.disable(ctx, w, current)
 			current = nil
-			s.await(ctx, 0)
+			s.await(ctx, w, 0)
 		case current != nil && !w.pending:
-			if failure := s.watch(ctx, current); failure != nil {
-				s.lost(ctx, current, failure, policy)
+			if failure := s.watch(ctx, w, current); failure != nil {
+				s.lost(ctx, w, current, failure, policy)
 				current = nil
 			}
 		default:
@@ -151,17 +153,22 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 }
 
-// watch returns when the wish changed, or why the instance ended.
-func (s *supervisor) watch(ctx context.Context, i *instance) *Failure {
+// watch returns when the wish is another one than w, or why the instance ended.
+func (s *supervisor) watch(ctx context.Context, w wish, i *instance) *Failure {
 	ctx, cancel := context.WithCancel(ctx)
 	var health sync.WaitGroup
 	health.Go(func() { i.watchHealth(ctx, s.timing) })
 	defer health.Wait()
 	defer cancel()
-	select {
-	case <-s.wake:
-		return nil
-	case <-i.process.done():
+	for ended := false; !ended; {
+		select {
+		case <-s.wake:
+			if s.changed(w) {
+				return nil
+			}
+		case <-i.process.done():
+			ended = true
+		}
 	}
 	f := i.verdict()
 	f.Exit = i.process.exit()
@@ -170,12 +177,12 @@ func (s *supervisor) watch(ctx context.Context, i *instance) *Failure {
 }
 
 // lost is for an instance that ended unwanted.
-func (s *supervisor) lost(ctx context.Context, i *instance, f *Failure, policy *restartPolicy) {
+func (s *supervisor) lost(ctx context.Context, w wish, i *instance, f *Failure, policy *restartPolicy) {
 	s.publish(nil)
 	i.release()
 	s.setRunning("")
 	s.update(func(info *Info) { info.PID, info.StartedAt = 0, time.Time{} })
-	s.await(ctx, s.away(f, s.clock.Now().Sub(i.startedAt), policy))
+	s.await(ctx, w, s.away(f, s.clock.Now().Sub(i.startedAt), policy))
 }
 
 // attempt starts what is wished for beside what runs, and swaps when it is ready. When it fails and something runs, that
@@ -202,7 +209,7 @@ func (s *supervisor) attempt(ctx context.Context, w wish, current *instance, pol
 	wait := s.away(failure, 0, policy)
 	s.granted(w)
 	settle(w.settled, failure)
-	s.await(ctx, wait)
+	s.await(ctx, w, wait)
 	return nil
 }
 
@@ -315,18 +322,25 @@ func (s *supervisor) away(f *Failure, readyFor time.Duration, policy *restartPol
 	return wait
 }
 
-// await returns when the wish changed, or after d unless that is 0.
-func (s *supervisor) await(ctx context.Context, d time.Duration) {
+// await returns when the wish is another one than w, or after d unless that is 0.
+func (s *supervisor) await(ctx context.Context, w wish, d time.Duration) {
 	var due <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		due = timer.C
 	}
-	select {
-	case <-s.wake:
-	case <-due:
-	case <-ctx.Done():
+	for {
+		select {
+		case <-s.wake:
+			if s.changed(w) {
+				return
+			}
+		case <-due:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -366,10 +366,54 @@ func TestDisabledAdapterIsShownAndNotRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if info := s.supervisor.snapshot(); info.State != StateDisabled || info.PID != 0 || !exited(s.instance(0)) || s.withdrawn < 2 {
+		if info := s.supervisor.snapshot(); info.State != StateDisabled || info.PID != 0 || !exited(s.instance(0)) || s.withdrawn != 2 {
 			t.Errorf("%+v, withdrawn %d", info, s.withdrawn)
 		}
 		s.end()
+	})
+}
+
+// A wish that is seen before the sign that it came leaves the sign behind.
+func TestLateSignOfAWishIsNoSecondWish(t *testing.T) {
+	t.Run("disabled", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			must(t, s.begin(Spec{Name: "p", Disabled: true}))
+			s.supervisor.wake <- struct{}{}
+			synctest.Wait()
+			if s.withdrawn != 1 {
+				t.Errorf("withdrawn %d times for one wish", s.withdrawn)
+			}
+			s.end()
+		})
+	})
+	t.Run("backoff", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, exit7(), nil)
+			_ = s.begin(Spec{Name: "p"})
+			s.supervisor.wake <- struct{}{}
+			time.Sleep(backoffFirst)
+			synctest.Wait()
+			if got := s.gaps(); !slices.Equal(got, []time.Duration{backoffFirst}) {
+				t.Errorf("gaps %v, want the whole wait of %v", got, backoffFirst)
+			}
+			s.end()
+		})
+	})
+	t.Run("ready", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			must(t, s.begin(Spec{Name: "p"}))
+			conn := s.instance(0).conn.(*fakeConn)
+			time.Sleep(6 * time.Second)
+			s.supervisor.wake <- struct{}{}
+			time.Sleep(6 * time.Second)
+			synctest.Wait()
+			if n := conn.count(grpc_health_v1.Health_Check_FullMethodName); n != 1 {
+				t.Errorf("%d signs of life in 12 seconds, want 1", n)
+			}
+			s.end()
+		})
 	})
 }
 
