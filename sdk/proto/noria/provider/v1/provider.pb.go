@@ -340,6 +340,10 @@ const (
 	Cause_CAUSE_ADAPTER_AWAY Cause = 6
 	// Tried by this request and failed without a blocker, or the attempt bound was reached.
 	Cause_CAUSE_TRIED Cause = 7
+	// The upstream could not be reached over the network. It may be back at any moment; no clock tells when.
+	Cause_CAUSE_NETWORK Cause = 8
+	// Its credential did not come in time. Nothing is known against the account.
+	Cause_CAUSE_CREDENTIAL Cause = 9
 )
 
 // Enum value maps for Cause.
@@ -353,6 +357,8 @@ var (
 		5: "CAUSE_THROTTLED",
 		6: "CAUSE_ADAPTER_AWAY",
 		7: "CAUSE_TRIED",
+		8: "CAUSE_NETWORK",
+		9: "CAUSE_CREDENTIAL",
 	}
 	Cause_value = map[string]int32{
 		"CAUSE_UNSPECIFIED":  0,
@@ -363,6 +369,8 @@ var (
 		"CAUSE_THROTTLED":    5,
 		"CAUSE_ADAPTER_AWAY": 6,
 		"CAUSE_TRIED":        7,
+		"CAUSE_NETWORK":      8,
+		"CAUSE_CREDENTIAL":   9,
 	}
 )
 
@@ -1748,7 +1756,7 @@ const file_noria_provider_v1_provider_proto_rawDesc = "" +
 	"\x16SOURCE_RESPONSE_HEADER\x10\x02\x12\x19\n" +
 	"\x15SOURCE_RESPONSE_EVENT\x10\x03\x12\x14\n" +
 	"\x10SOURCE_REJECTION\x10\x04\x12\x15\n" +
-	"\x11SOURCE_STATUSLINE\x10\x05*\xa9\x01\n" +
+	"\x11SOURCE_STATUSLINE\x10\x05*\xd2\x01\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vCAUSE_QUOTA\x10\x01\x12\x0e\n" +
@@ -1758,7 +1766,9 @@ const file_noria_provider_v1_provider_proto_rawDesc = "" +
 	"\x0eCAUSE_DISABLED\x10\x04\x12\x13\n" +
 	"\x0fCAUSE_THROTTLED\x10\x05\x12\x16\n" +
 	"\x12CAUSE_ADAPTER_AWAY\x10\x06\x12\x0f\n" +
-	"\vCAUSE_TRIED\x10\a*\x82\x01\n" +
+	"\vCAUSE_TRIED\x10\a\x12\x11\n" +
+	"\rCAUSE_NETWORK\x10\b\x12\x14\n" +
+	"\x10CAUSE_CREDENTIAL\x10\t*\x82\x01\n" +
 	"\fForecastKind\x12\x1d\n" +
 	"\x19FORECAST_KIND_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FORECAST_KIND_EXACT\x10\x01\x12\x1f\n" +
