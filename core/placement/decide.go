@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -59,7 +60,7 @@ func Decide(v View, req Request) Decision {
 // of the session.
 func (v View) Keep(req Request) (Decision, bool) {
 	req = v.elsewhere(req)
-	if b := v.Bound; b != nil && !b.Throttle.In(req.At) && able(b, req, false) {
+	if b := v.Bound; b != nil && !b.Paused(req.At) && able(b, req, false) {
 		return Decision{Placed: true, Account: b.ID, How: HowBound, Bound: true, At: req.At}, true
 	}
 	if p := v.Pending; p != nil && free(p, req) {
@@ -88,7 +89,7 @@ func able(a *quota.Account, req Request, placing bool) bool {
 
 // free accounts take new placements: able, and not in a cooldown.
 func free(a *quota.Account, req Request) bool {
-	return able(a, req, true) && !a.Throttle.In(req.At) && !a.Network.In(req.At)
+	return able(a, req, true) && !a.Cooling(req.At)
 }
 
 // What filtered a candidate.
@@ -146,7 +147,7 @@ func filter(a *quota.Account, req Request) (step, detail string) {
 	switch {
 	case a.Blocked(req.Model, true, req.At):
 		step = FilteredBlocked
-	case a.Throttle.In(req.At) || a.Network.In(req.At):
+	case a.Cooling(req.At):
 		step = FilteredCooldown
 	default:
 		return "", ""
@@ -257,6 +258,7 @@ func (v View) forecast(req Request) Forecast {
 		cause, clearing := v.clearing(a, req)
 		f.Causes[cause]++
 		if clearing.At.IsZero() {
+			boundOnly = boundOnly || passing(cause)
 			continue
 		}
 		boundOnly = boundOnly || !clearing.Exact
@@ -285,9 +287,18 @@ func (v View) clearing(a *quota.Account, req Request) (cause string, c quota.Cle
 	c, blocked := a.Clearing(req.Model, a != v.Bound, req.At)
 	switch {
 	case !blocked:
-		return FilteredTried, quota.Clearing{}
+		return cmp.Or(string(a.Trouble(req.At)), FilteredTried), quota.Clearing{}
 	case !c.Dated:
 		c.At = time.Time{}
 	}
 	return string(c.Governing.Cause), c
+}
+
+// passing causes may be over at any moment, so that an account may serve sooner than any clock says.
+func passing(cause string) bool {
+	switch cause {
+	case string(quota.CauseThrottle), string(quota.CauseNetwork), string(quota.CauseCredential), FilteredTried:
+		return true
+	}
+	return false
 }

@@ -65,6 +65,9 @@ var (
 	quotaGone = quota.Rejection{Cause: quota.CauseQuota, WindowID: "weekly", ClearsAt: now.Add(50 * time.Hour)}
 	signedOut = quota.Rejection{Cause: quota.CauseAuth}
 	throttled = quota.Rejection{Cause: quota.CauseThrottle, RetryAfter: 10 * time.Second}
+	guessed   = quota.Rejection{Cause: quota.CauseThrottle}
+	late      = quota.Rejection{Cause: quota.CauseCredential}
+	cutOff    = quota.Rejection{Cause: quota.CauseNetwork}
 )
 
 func request() Request {
@@ -115,6 +118,12 @@ func TestDecide(t *testing.T) {
 			accounts: []*quota.Account{blocked(good("a"), throttled), blocked(good("b"), quotaGone)}, bound: 1, want: "a", how: HowBound},
 		"a throttled one that was tried is not": {
 			accounts: []*quota.Account{blocked(good("a"), throttled)}, bound: 1, req: tried("a")},
+		"one whose credential did not come is left for this once": {
+			accounts: []*quota.Account{blocked(good("a"), late), worse("b")}, bound: 1, want: "b", how: HowKnown},
+		"and is kept when no other can serve": {
+			accounts: []*quota.Account{blocked(good("a"), late), blocked(good("b"), quotaGone)}, bound: 1, want: "a", how: HowBound},
+		"and takes no new placements": {
+			accounts: []*quota.Account{blocked(good("a"), late), worse("b")}, pending: 1, siblings: []int{1}, want: "b", how: HowKnown},
 		"an unreachable one is kept by its sessions": {
 			accounts: []*quota.Account{with(good("a"), unreachable), good("b")}, bound: 1, want: "a", how: HowBound},
 		"an unreachable one takes no new placements": {
@@ -261,28 +270,44 @@ func TestForecast(t *testing.T) {
 		at       time.Time
 		account  string
 		causes   map[string]int
+		// tried by the request; cooldowns alone keep nobody away.
+		tried []string
 	}{
 		"the earliest account, by the latest of its blockers": {
-			[]*quota.Account{read("a", 100, 1, 100, 30), read("b", 100, 4, 60, 50)}, ForecastExact, in(4), "b", map[string]int{"quota": 2}},
+			[]*quota.Account{read("a", 100, 1, 100, 30), read("b", 100, 4, 60, 50)}, ForecastExact, in(4), "b", map[string]int{"quota": 2}, nil},
 		"a bound alone": {
-			[]*quota.Account{until("a", "5h", 0)}, ForecastNoLaterThan, in(5), "a", map[string]int{"quota": 1}},
+			[]*quota.Account{until("a", "5h", 0)}, ForecastNoLaterThan, in(5), "a", map[string]int{"quota": 1}, nil},
 		"a bound of another account that could clear earlier": {
-			[]*quota.Account{until("a", "weekly", 60), until("b", "weekly", 0)}, ForecastNoLaterThan, in(60), "a", map[string]int{"quota": 2}},
+			[]*quota.Account{until("a", "weekly", 60), until("b", "weekly", 0)}, ForecastNoLaterThan, in(60), "a", map[string]int{"quota": 2}, nil},
 		"only a person": {
-			[]*quota.Account{blocked(good("a"), signedOut)}, ForecastUnknown, time.Time{}, "", map[string]int{"auth": 1}},
+			[]*quota.Account{blocked(good("a"), signedOut)}, ForecastUnknown, time.Time{}, "", map[string]int{"auth": 1}, nil},
 		"a person for one, the clock for the other": {
-			[]*quota.Account{blocked(good("a"), signedOut), until("b", "weekly", 60)}, ForecastExact, in(60), "b", map[string]int{"auth": 1, "quota": 1}},
+			[]*quota.Account{blocked(good("a"), signedOut), until("b", "weekly", 60)}, ForecastExact, in(60), "b", map[string]int{"auth": 1, "quota": 1}, nil},
 		"disabled and ineligible accounts have no part in it": {
 			[]*quota.Account{
 				with(until("a", "weekly", 1), func(a *quota.Account) { a.Enabled = false }),
 				with(until("b", "weekly", 2), func(a *quota.Account) { a.Models = []string{"n"} }),
 				until("c", "weekly", 3),
-			}, ForecastExact, in(3), "c", map[string]int{"disabled": 1, "model": 1, "quota": 1}},
+			}, ForecastExact, in(3), "c", map[string]int{"disabled": 1, "model": 1, "quota": 1}, nil},
 		"an entitlement has no date": {
-			[]*quota.Account{blocked(good("a"), quota.Rejection{Cause: quota.CauseNotEntitled})}, ForecastUnknown, time.Time{}, "", map[string]int{"not_entitled": 1}},
+			[]*quota.Account{blocked(good("a"), quota.Rejection{Cause: quota.CauseNotEntitled})}, ForecastUnknown, time.Time{}, "", map[string]int{"not_entitled": 1}, nil},
+		"a pause that the provider asks for has its date": {
+			[]*quota.Account{blocked(good("a"), throttled), until("b", "weekly", 60)}, ForecastExact, now.Add(10 * time.Second), "a", map[string]int{"throttle": 1, "quota": 1}, []string{"a"}},
+		"a pause that we guessed dates nothing": {
+			[]*quota.Account{blocked(good("a"), guessed)}, ForecastUnknown, time.Time{}, "", map[string]int{"throttle": 1}, []string{"a"}},
+		"and may be over before any clock": {
+			[]*quota.Account{blocked(good("a"), guessed), until("b", "weekly", 60)}, ForecastNoLaterThan, in(60), "b", map[string]int{"throttle": 1, "quota": 1}, []string{"a"}},
+		"the network dates nothing, from its first failure on": {
+			[]*quota.Account{blocked(good("a"), cutOff), with(good("b"), unreachable)}, ForecastUnknown, time.Time{}, "", map[string]int{"network": 2}, []string{"a", "b"}},
+		"and may be back before any clock": {
+			[]*quota.Account{blocked(good("a"), cutOff), until("b", "weekly", 60)}, ForecastNoLaterThan, in(60), "b", map[string]int{"network": 1, "quota": 1}, []string{"a"}},
+		"a credential that did not come may come before any clock": {
+			[]*quota.Account{blocked(good("a"), late), until("b", "weekly", 60)}, ForecastNoLaterThan, in(60), "b", map[string]int{"credential": 1, "quota": 1}, []string{"a"}},
+		"what was tried in vain may work the next time": {
+			[]*quota.Account{good("a"), until("b", "weekly", 60)}, ForecastNoLaterThan, in(60), "b", map[string]int{"tried": 1, "quota": 1}, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := Decide(View{Accounts: c.accounts, Fit: DefaultFit}, request()).Forecast
+			f := Decide(View{Accounts: c.accounts, Fit: DefaultFit}, tried(c.tried...)).Forecast
 			if f.Kind != c.kind || !f.At.Equal(c.at) || f.Account.Name != c.account {
 				t.Errorf("forecast = %+v", f)
 			}

@@ -150,7 +150,8 @@ func causes(counts map[string]int) string {
 	words := map[string]string{
 		string(quota.CauseQuota): "out of quota", string(quota.CauseAuth): "signed out", string(quota.CauseNotEntitled): "not entitled",
 		string(quota.CauseThrottle): "throttled", string(quota.CauseNetwork): "unreachable",
-		FilteredDisabled: "disabled", FilteredModel: "not for this model", FilteredTried: "tried in vain",
+		string(quota.CauseCredential): "without a credential in time",
+		FilteredDisabled:              "disabled", FilteredModel: "not for this model", FilteredTried: "tried in vain",
 	}
 	var parts []string
 	for _, cause := range slices.Sorted(maps.Keys(counts)) {
@@ -176,6 +177,8 @@ func describe(b quota.Blocker) string {
 		text = "throttled"
 	case quota.CauseNetwork:
 		text = "unreachable"
+	case quota.CauseCredential:
+		text = "without a credential in time"
 	}
 	if b.Window != "" {
 		text += " (" + b.Window + ")"

@@ -102,7 +102,7 @@ func TestEveryDecisionKeepsThePromises(t *testing.T) {
 		if d.Placed != served {
 			t.Fatalf("placed %v, though an account can serve: %v\n%s", d.Placed, served, Explain(d))
 		}
-		if b := v.Bound; b != nil && able(b, req, false) && !b.Throttle.In(now) && d.Account != b.ID {
+		if b := v.Bound; b != nil && able(b, req, false) && !b.Paused(now) && d.Account != b.ID {
 			t.Fatalf("a healthy binding was left\n%s", Explain(d))
 		}
 		if !d.Placed {

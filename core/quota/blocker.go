@@ -58,9 +58,9 @@ func (b Blocker) In(at time.Time) bool {
 }
 
 // Dated reports whether the clock clears it, so that its end may date a forecast. A missing entitlement is only tried
-// again after a while, which is no promise.
+// again after a while, which is no promise; nor is the end of a pause that we made up ourselves.
 func (b Blocker) Dated() bool {
-	return (b.Cause == CauseQuota || b.Cause == CauseThrottle || b.Cause == CauseNetwork) && !b.End().IsZero()
+	return (b.Cause == CauseQuota || b.Cause == CauseThrottle) && !b.End().IsZero()
 }
 
 // clearedBy reports whether an observation of its window, taken after it was seen, ends it.
@@ -76,6 +76,8 @@ type Cooldown struct {
 	// Since is when the trouble was seen, Failures how many in a row.
 	Since    time.Time `json:"since"`
 	Failures int       `json:"failures,omitempty"`
+	// Hinted: Until is the provider's word. Otherwise it is our own guess, which dates nothing.
+	Hinted bool `json:"hinted,omitempty"`
 }
 
 // In reports whether it is in force at that time.
@@ -88,32 +90,55 @@ const (
 	// Network trouble pauses from the second failure in a row: networkPause, doubling up to longestNetworkPause.
 	networkPause        = 5 * time.Second
 	longestNetworkPause = time.Minute
-	networkMemory       = 2 * time.Minute
+	// A credential that did not come pauses at once: credentialPause, doubling up to longestCredentialPause. It ends
+	// when the credential comes.
+	credentialPause        = 30 * time.Second
+	longestCredentialPause = 2 * time.Minute
+	// troubleMemory: failures further apart are not in a row.
+	troubleMemory = 2 * time.Minute
 )
 
 func throttled(rejection Rejection, at time.Time) Cooldown {
-	until := at.Add(throttlePause)
-	switch {
-	case rejection.RetryAfter > 0:
-		until = at.Add(min(rejection.RetryAfter, longestPause))
-	case rejection.ClearsAt.After(at):
-		until = rejection.ClearsAt
-		if limit := at.Add(longestPause); until.After(limit) {
-			until = limit
-		}
+	hint := rejection.RetryAfter
+	if hint <= 0 {
+		hint = rejection.ClearsAt.Sub(at)
 	}
-	return Cooldown{Cause: CauseThrottle, Until: until, Since: at, Failures: 1}
+	pause := Cooldown{Cause: CauseThrottle, Until: at.Add(throttlePause), Since: at, Failures: 1}
+	if hint > 0 {
+		pause.Until, pause.Hinted = at.Add(min(hint, longestPause)), hint <= longestPause
+	}
+	return pause
 }
 
 // unreachable counts one more connection failure.
 func (c Cooldown) unreachable(at time.Time) Cooldown {
-	if at.Sub(c.Since) > networkMemory {
-		c = Cooldown{}
-	}
-	next := Cooldown{Cause: CauseNetwork, Since: at, Failures: c.Failures + 1}
+	next := c.again(CauseNetwork, at)
 	if next.Failures > 1 {
-		pause := networkPause << min(next.Failures-2, 8)
-		next.Until = at.Add(min(pause, longestNetworkPause))
+		next.Until = at.Add(doubled(networkPause, next.Failures-2, longestNetworkPause))
 	}
 	return next
+}
+
+// withoutCredential counts one more credential that did not come in time.
+func (c Cooldown) withoutCredential(at time.Time) Cooldown {
+	next := c.again(CauseCredential, at)
+	next.Until = at.Add(doubled(credentialPause, next.Failures-1, longestCredentialPause))
+	return next
+}
+
+// again counts one more failure in a row.
+func (c Cooldown) again(cause Cause, at time.Time) Cooldown {
+	if !c.remembered(at) {
+		c = Cooldown{}
+	}
+	return Cooldown{Cause: cause, Since: at, Failures: c.Failures + 1}
+}
+
+// remembered reports whether the last failure is recent enough to count.
+func (c Cooldown) remembered(at time.Time) bool {
+	return c.Failures > 0 && at.Sub(c.Since) <= troubleMemory
+}
+
+func doubled(pause time.Duration, times int, longest time.Duration) time.Duration {
+	return min(pause<<min(times, 8), longest)
 }

@@ -206,6 +206,12 @@ func TestShownFullKeepsOnlyPlacementsAway(t *testing.T) {
 			a.Observe([]Reading{r}, start)
 		}
 	}
+	kind := func(kind Kind, state ReportedState) func(*Account) {
+		return func(a *Account) {
+			d := Declaration{ID: "other", Kind: kind}
+			a.Observe([]Reading{{Declaration: d, UsedPercent: 100, HasUsed: true, State: state, Source: SourceOfficialClient, ObservedAt: start}}, start)
+		}
+	}
 	for name, c := range map[string]struct {
 		prepare        func(*Account)
 		at             time.Time
@@ -219,6 +225,11 @@ func TestShownFullKeepsOnlyPlacementsAway(t *testing.T) {
 		"exhausted by the official client": {exhausted(SourceOfficialClient), start, false, true},
 		"exhausted by an answer's headers moves sessions as well": {exhausted(SourceResponseHeader), start, true, true},
 		"overage that the user allowed":                           {func(a *Account) { a.AllowOverage = true; exhausted(SourceResponseHeader)(a) }, start, false, false},
+		"spent credits leave the limits as they are":              {kind(KindCredit, Observed), start, false, false},
+		"a full context is one conversation's":                    {kind(KindContext, Observed), start, false, false},
+		"no context keeps an account's work away":                 {kind(KindContext, Exhausted), start, false, false},
+		"credits that are said to be exhausted do":                {kind(KindCredit, Exhausted), start, false, true},
+		"a limit without a length is one all the same":            {kind(KindIndividual, Observed), start, false, true},
 		"a real rejection blocks all the same": {
 			func(a *Account) {
 				a.AllowOverage = true
@@ -265,9 +276,28 @@ func TestClearing(t *testing.T) {
 		"an entitlement has no date": {func(a *Account) {
 			a.refuse(Rejection{Cause: CauseNotEntitled}, "m")
 		}, false, false, start, ""},
-		"a cooldown has one": {func(a *Account) {
+		"a pause that the provider asks for has one": {func(a *Account) {
 			a.refuse(Rejection{Cause: CauseThrottle, RetryAfter: 5 * time.Second}, "m")
 		}, true, true, start.Add(5 * time.Second), ""},
+		"a pause that we guessed has none": {func(a *Account) {
+			a.refuse(Rejection{Cause: CauseThrottle}, "m")
+		}, false, false, start, ""},
+		"nor has one that we cut short": {func(a *Account) {
+			a.refuse(Rejection{Cause: CauseThrottle, RetryAfter: 100 * time.Hour}, "m")
+		}, false, false, start, ""},
+		"the network has none": {func(a *Account) {
+			a.refuse(Rejection{Cause: CauseNetwork}, "m")
+			a.refuse(Rejection{Cause: CauseNetwork}, "m")
+		}, false, false, start, ""},
+		"a credential that did not come has none": {func(a *Account) {
+			a.refuse(Rejection{Cause: CauseCredential}, "m")
+		}, false, false, start, ""},
+		"trouble on the way to a spent account takes its date not away": {func(a *Account) {
+			a.refuse(Rejection{Cause: CauseQuota, WindowID: "5h", ClearsAt: reset}, "m")
+			for _, cause := range []Cause{CauseNetwork, CauseNetwork, CauseCredential, CauseThrottle} {
+				a.refuse(Rejection{Cause: cause}, "m")
+			}
+		}, true, true, reset, "5h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAccount()
@@ -287,27 +317,60 @@ func TestCooldowns(t *testing.T) {
 	if throttle(0) != 30*time.Second || throttle(7*time.Second) != 7*time.Second || throttle(100*time.Hour) != time.Hour {
 		t.Errorf("pauses are %v, %v, %v", throttle(0), throttle(7*time.Second), throttle(100*time.Hour))
 	}
-	var c Cooldown
-	var pauses []time.Duration
-	for range 7 {
-		c = c.unreachable(start)
-		pauses = append(pauses, max(c.Until.Sub(start), 0))
-	}
-	want := []time.Duration{0, 5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute}
-	for i := range want {
-		if pauses[i] != want[i] {
-			t.Errorf("pause after failure %d = %v, want %v", i+1, pauses[i], want[i])
+	for _, c := range []struct {
+		name string
+		fail func(Cooldown, time.Time) Cooldown
+		want []time.Duration
+	}{
+		{"network", Cooldown.unreachable,
+			[]time.Duration{0, 5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute}},
+		{"credential", Cooldown.withoutCredential, []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 2 * time.Minute}},
+	} {
+		var pause Cooldown
+		for i, want := range c.want {
+			pause = c.fail(pause, start)
+			if got := max(pause.Until.Sub(start), 0); got != want {
+				t.Errorf("%s: pause after failure %d = %v, want %v", c.name, i+1, got, want)
+			}
+		}
+		later := start.Add(troubleMemory + 1)
+		if got := c.fail(pause, later); got.Failures != 1 {
+			t.Errorf("%s: after a while %d failures in a row", c.name, got.Failures)
 		}
 	}
-	a := newAccount()
-	a.Network = c
-	a.Reached(start.Add(-time.Second))
-	if a.Network.Failures == 0 {
-		t.Error("an attempt from before the trouble ended it")
+}
+
+func TestTroubleOnTheWayEndsWithAnAnswer(t *testing.T) {
+	for _, cause := range []Cause{CauseNetwork, CauseCredential} {
+		a := newAccount()
+		a.refuse(Rejection{Cause: cause}, "m")
+		if got := a.Trouble(start); got != cause {
+			t.Errorf("trouble = %q, want %q from the first failure on", got, cause)
+		}
+		a.Reached(start.Add(-time.Second))
+		if a.Trouble(start) == "" {
+			t.Errorf("an attempt from before the trouble with the %s ended it", cause)
+		}
+		if a.Trouble(start.Add(troubleMemory+1)) != "" {
+			t.Errorf("trouble with the %s is remembered for too long", cause)
+		}
+		a.Reached(start)
+		if a.Trouble(start) != "" || a.Cooling(start) {
+			t.Errorf("an attempt from after the trouble with the %s did not end it", cause)
+		}
 	}
-	a.Reached(start)
-	if a.Network.Failures != 0 {
-		t.Error("an attempt from after the trouble did not end it")
+}
+
+func TestCredentialThatCameEndsItsPause(t *testing.T) {
+	a := newAccount()
+	a.refuse(Rejection{Cause: CauseCredential}, "m")
+	a.refuse(Rejection{Cause: CauseThrottle}, "m")
+	if pauses := a.Cooldowns(start); len(pauses) != 2 || !a.Paused(start) || a.Blocked("m", true, start) {
+		t.Errorf("pauses = %v, want a throttle and a credential, and no blocker", pauses)
+	}
+	a.CredentialCame()
+	if pauses := a.Cooldowns(start); len(pauses) != 1 || pauses[0].Cause != CauseThrottle {
+		t.Errorf("pauses = %v, want the throttle alone", pauses)
 	}
 }
 

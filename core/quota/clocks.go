@@ -28,8 +28,8 @@ type Account struct {
 	Completed Counts
 	Cadence   Cadence
 
-	// Throttle and Network are cooldowns.
-	Throttle, Network Cooldown
+	// Throttle, Credential and Network are cooldowns.
+	Throttle, Credential, Network Cooldown
 	// InFlight are reservations: requests that were placed and have not ended.
 	InFlight Counts
 	// Unconfirmed cautious attempts.
@@ -199,12 +199,24 @@ func (a *Account) Accepted(model string, at time.Time) (changed bool) {
 	return changed
 }
 
-// Reached notes that an attempt that began at that time got an answer: connection trouble seen before it began is over.
+// Reached notes that an attempt that began at that time got an answer: trouble on the way seen before it began is over.
 func (a *Account) Reached(began time.Time) {
 	if !began.Before(a.Network.Since) {
 		a.Network = Cooldown{}
 	}
+	if !began.Before(a.Credential.Since) {
+		a.Credential = Cooldown{}
+	}
 }
+
+// CredentialCame notes that the credential that did not come in time is here now.
+func (a *Account) CredentialCame() { a.Credential = Cooldown{} }
+
+// Paused reports whether a cooldown makes also the sessions that live here go elsewhere for a request.
+func (a *Account) Paused(at time.Time) bool { return a.Throttle.In(at) || a.Credential.In(at) }
+
+// Cooling reports whether any cooldown keeps new placements away.
+func (a *Account) Cooling(at time.Time) bool { return a.Paused(at) || a.Network.In(at) }
 
 // Unreachable notes a connection failure: a short pause for new placements once it repeats.
 func (a *Account) Unreachable(at time.Time) { a.Network = a.Network.unreachable(at) }

@@ -32,10 +32,14 @@ func (a *Account) Clearing(model string, placing bool, at time.Time) (c Clearing
 		return true
 	}
 	a.eachBlocker(model, placing, at, take)
-	if a.Throttle.In(at) {
+	if a.Throttle.In(at) && (a.Throttle.Hinted || !ok) {
 		take(a.Throttle.blocker())
 	}
-	if placing && a.Network.In(at) {
+	// What may be over at any moment governs only where nothing else keeps the account away.
+	if a.Credential.In(at) && !ok {
+		take(a.Credential.blocker())
+	}
+	if placing && a.Network.In(at) && !ok {
 		take(a.Network.blocker())
 	}
 	return c, ok
@@ -43,5 +47,20 @@ func (a *Account) Clearing(model string, placing bool, at time.Time) (c Clearing
 
 // blocker gives a cooldown the form of a blocker, for forecasts and explanations.
 func (c Cooldown) blocker() Blocker {
-	return Blocker{Cause: c.Cause, ClearsAt: c.Until, ObservedAt: c.Since}
+	b := Blocker{Cause: c.Cause, ObservedAt: c.Since}
+	if c.Hinted {
+		b.ClearsAt = c.Until
+	}
+	return b
+}
+
+// Trouble is what was in the way when the account was last tried and left no blocker: the network, or a credential that
+// did not come. Empty if nothing was, or if that is a while ago.
+func (a *Account) Trouble(at time.Time) Cause {
+	for _, c := range []Cooldown{a.Credential, a.Network} {
+		if c.remembered(at) {
+			return c.Cause
+		}
+	}
+	return ""
 }

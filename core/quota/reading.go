@@ -17,6 +17,10 @@ const (
 	KindContext    Kind = "context"
 )
 
+// limits reports whether windows of the kind limit an account's work. A context belongs to one conversation, and credits
+// are what is spent beyond the limits.
+func (k Kind) limits() bool { return k != KindContext && k != KindCredit }
+
 // ReportedState is what an adapter says of a window.
 type ReportedState string
 
@@ -76,6 +80,7 @@ const (
 	CauseNotEntitled Cause = "not_entitled"
 	CauseThrottle    Cause = "throttle"
 	CauseNetwork     Cause = "network"
+	CauseCredential  Cause = "credential"
 )
 
 // Rejection is an upstream's refusal of an attempt, in the host's words.

@@ -152,6 +152,9 @@ func (a *Account) Reject(r Rejection, model string, began, at time.Time) (change
 	case CauseNetwork:
 		a.Unreachable(at)
 		return changed
+	case CauseCredential:
+		a.Credential = a.Credential.withoutCredential(at)
+		return changed
 	case CauseAuth:
 		a.put(Blocker{Cause: CauseAuth, ObservedAt: at, AttemptAt: began, Reason: r.Reason})
 	case CauseNotEntitled:

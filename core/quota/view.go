@@ -160,7 +160,7 @@ func (a *Account) AllBlockers(at time.Time) []Blocker {
 // Cooldowns lists the pauses in force at that time.
 func (a *Account) Cooldowns(at time.Time) []Cooldown {
 	var pauses []Cooldown
-	for _, c := range []Cooldown{a.Throttle, a.Network} {
+	for _, c := range []Cooldown{a.Throttle, a.Credential, a.Network} {
 		if c.In(at) {
 			pauses = append(pauses, c)
 		}

@@ -66,9 +66,7 @@ const (
 func (s State) Known() bool { return s != StateUnknown && s != StateStale }
 
 // Scored windows take part in the score: they have a length, and they measure quota that comes back.
-func (w *Window) Scored() bool {
-	return w.Length > 0 && w.Kind != KindContext && w.Kind != KindCredit
-}
+func (w *Window) Scored() bool { return w.Length > 0 && w.Kind.limits() }
 
 // AppliesTo reports whether requests of the model count against the window.
 func (w *Window) AppliesTo(model string) bool {
@@ -134,9 +132,11 @@ func (w *Window) forget() {
 	w.Baseline = Baseline{}
 }
 
-// shownFull: telemetry shows nothing left of the present instance.
+// shownFull: telemetry shows nothing left of the present instance. Credits keep work away only when they are said to be
+// exhausted, a context never does.
 func (w *Window) shownFull(at time.Time) bool {
-	return w.Evidence == EvidenceObserved && w.Shown.HasUsed && w.Shown.UsedPercent >= fullPercent && w.State(at) != StateStale
+	blocks := w.Kind.limits() || w.Kind == KindCredit && w.Shown.State == Exhausted
+	return blocks && w.Evidence == EvidenceObserved && w.Shown.HasUsed && w.Shown.UsedPercent >= fullPercent && w.State(at) != StateStale
 }
 
 const fullPercent = 100

@@ -230,6 +230,16 @@ func boundedReadings(readings []quota.Reading, sentAt, now time.Time) []quota.Re
 	return kept
 }
 
+// CredentialCame notes that the credential of an account that was paused for the want of it is here.
+func (s *Store) CredentialCame(id quota.AccountID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.accounts[id]; a != nil {
+		a.CredentialCame()
+		s.notify()
+	}
+}
+
 // NetworkFailure notes a connection failure that belonged to no attempt: once it repeats, new placements pause.
 func (s *Store) NetworkFailure(id quota.AccountID, at time.Time) {
 	s.mu.Lock()

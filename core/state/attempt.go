@@ -204,9 +204,9 @@ func (s *Store) forget(q *attempt) {
 	}
 }
 
-// Reject ends an attempt that was refused: a blocker, or a cooldown for throttling and network trouble. The sequence must
-// be durable before a failover is attempted on account of it. After acceptance it records the blocker, and the attempt
-// goes on until Complete.
+// Reject ends an attempt that was refused: a blocker, or a cooldown for throttling, network trouble and a credential that
+// did not come. The sequence must be durable before a failover is attempted on account of it. After acceptance it records
+// the blocker, and the attempt goes on until Complete.
 func (s *Store) Reject(id uint64, rejection quota.Rejection, at time.Time) (sequence uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +236,7 @@ func (s *Store) Reject(id uint64, rejection quota.Rejection, at time.Time) (sequ
 // boundedRejection checks what an adapter said; ok is false for a cause that blocks nothing.
 func boundedRejection(r quota.Rejection, began, now time.Time) (rejection quota.Rejection, ok bool) {
 	switch r.Cause {
-	case quota.CauseQuota, quota.CauseAuth, quota.CauseNotEntitled, quota.CauseThrottle, quota.CauseNetwork:
+	case quota.CauseQuota, quota.CauseAuth, quota.CauseNotEntitled, quota.CauseThrottle, quota.CauseNetwork, quota.CauseCredential:
 	default:
 		return r, false
 	}

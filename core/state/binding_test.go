@@ -108,6 +108,10 @@ func TestADetourBindsNothing(t *testing.T) {
 			f.reject(f.try("a", "claude/other", "m"), throttled)
 			return f.try("b", "claude/s", "m")
 		},
+		"while its credential does not come": func(f *fixture) uint64 {
+			f.reject(f.try("a", "claude/s", "m"), quota.Rejection{Cause: quota.CauseCredential})
+			return f.try("b", "claude/s", "m")
+		},
 		"asked for by the proxy": func(f *fixture) uint64 {
 			f.attempts++
 			d, err := f.Place(placement.Request{Attempt: f.attempts, Session: "claude/s", Provider: "claude", Model: "m", Binds: true, Detour: true, Tried: []quota.AccountID{id("a")}, At: f.now})

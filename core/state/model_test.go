@@ -73,7 +73,7 @@ func (h *history) place(t *rapid.T) {
 	if !h.usable(d.Account.Name) || contains(req.Tried, d.Account.Name) {
 		t.Fatalf("placed on %s, which cannot serve\n%s", d.Account, placement.Explain(d))
 	}
-	if bound != "" && h.usable(bound) && !contains(req.Tried, bound) && d.Account.Name != bound && !h.accounts[id(bound)].Throttle.In(h.now) {
+	if bound != "" && h.usable(bound) && !contains(req.Tried, bound) && d.Account.Name != bound && !h.accounts[id(bound)].Paused(h.now) {
 		t.Fatalf("%s left %s in health\n%s", session, bound, placement.Explain(d))
 	}
 	h.model.attempts[req.Attempt] = &try{
@@ -130,6 +130,7 @@ func (h *history) rejectOne(t *rapid.T) {
 		{Cause: quota.CauseQuota, WindowID: "5h", ClearsAt: h.now.Add(time.Hour)},
 		{Cause: quota.CauseThrottle},
 		{Cause: quota.CauseNetwork},
+		{Cause: quota.CauseCredential},
 	}).Draw(t, "rejection")
 	h.reject(n, r)
 	if r.Cause == quota.CauseQuota {
