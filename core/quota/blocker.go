@@ -83,6 +83,15 @@ type Cooldown struct {
 // In reports whether it is in force at that time.
 func (c Cooldown) In(at time.Time) bool { return at.Before(c.Until) }
 
+// back moves it with a wall clock that went back: a pause is a duration, not a date.
+func (c *Cooldown) back(by time.Duration) {
+	for _, t := range []*time.Time{&c.Since, &c.Until} {
+		if !t.IsZero() {
+			*t = t.Add(-by)
+		}
+	}
+}
+
 const (
 	// throttlePause is assumed when the provider gives no hint; longestPause bounds what a hint may ask for.
 	throttlePause = 30 * time.Second

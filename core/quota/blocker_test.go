@@ -374,6 +374,33 @@ func TestCredentialThatCameEndsItsPause(t *testing.T) {
 	}
 }
 
+func TestAClockThatGoesBackLengthensNoCooldown(t *testing.T) {
+	const back = 3 * time.Hour
+	seen, at := start.Add(-10*time.Second), start.Add(-back)
+	a := newAccount()
+	a.Reject(Rejection{Cause: CauseThrottle}, "m", seen, seen)
+	a.Reject(Rejection{Cause: CauseCredential}, "m", seen, seen)
+	a.Unreachable(seen)
+	a.Unreachable(seen)
+	left := map[Cause]time.Duration{}
+	for _, c := range []Cooldown{a.Throttle, a.Credential, a.Network} {
+		left[c.Cause] = c.Until.Sub(start)
+	}
+	a.NotLaterThan(at, start)
+	for _, c := range []Cooldown{a.Throttle, a.Credential, a.Network} {
+		if got := c.Until.Sub(at); got != left[c.Cause] || c.Since.After(at) {
+			t.Errorf("%s: %v left instead of %v, since %v", c.Cause, got, left[c.Cause], c.Since)
+		}
+	}
+	a.Reached(at)
+	if pauses := []Cooldown{a.Credential, a.Network}; pauses[0].Failures+pauses[1].Failures != 0 {
+		t.Errorf("an answer did not end the trouble: %+v", pauses)
+	}
+	if a.NotLaterThan(at.Add(-back), at); a.Network != (Cooldown{}) {
+		t.Errorf("a cooldown came out of nothing: %+v", a.Network)
+	}
+}
+
 func TestBlockersAreBounded(t *testing.T) {
 	a := newAccount()
 	a.refuse(Rejection{Cause: CauseAuth}, "m")

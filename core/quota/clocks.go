@@ -250,8 +250,9 @@ func (a *Account) ForgetObservations() {
 	}
 }
 
-// NotLaterThan clamps all times of evidence, after the wall clock went back; resets stay what they are.
-func (a *Account) NotLaterThan(at time.Time) {
+// NotLaterThan takes the account back with a wall clock that went from before back to at: no time of evidence stays in the
+// future, and cooldowns keep what was left of them. Resets stay what they are.
+func (a *Account) NotLaterThan(at, before time.Time) {
 	for i := range a.Windows {
 		a.Windows[i].notLaterThan(at)
 	}
@@ -266,6 +267,9 @@ func (a *Account) NotLaterThan(at time.Time) {
 		if a.Blockers[i].ObservedAt.After(at) {
 			a.Blockers[i].ObservedAt = at
 		}
+	}
+	for _, c := range []*Cooldown{&a.Throttle, &a.Credential, &a.Network} {
+		c.back(before.Sub(at))
 	}
 	a.recent.notLaterThan(at)
 }

@@ -39,7 +39,7 @@ func (s *Store) moment(at time.Time) time.Time {
 
 func (s *Store) notLaterThan(at time.Time) {
 	for _, a := range s.accounts {
-		a.NotLaterThan(at)
+		a.NotLaterThan(at, s.clock.latest)
 	}
 	for _, c := range s.conversations {
 		for _, t := range c.threads {
