@@ -177,8 +177,16 @@ func (a *Account) concerns(b *Blocker, model string) bool {
 	return w == nil || w.AppliesTo(model)
 }
 
-func (a *Account) rejected(window string, at time.Time) bool {
-	return slices.ContainsFunc(a.Blockers, func(b Blocker) bool { return b.Window == window && b.In(at) })
+func (a *Account) rejected(window string, at time.Time) bool { return a.rejection(window, at) != nil }
+
+// rejection is the newest blocker of the window in force; nil if there is none.
+func (a *Account) rejection(window string, at time.Time) *Blocker {
+	for i := len(a.Blockers) - 1; i >= 0; i-- {
+		if b := &a.Blockers[i]; b.Window == window && b.In(at) {
+			return b
+		}
+	}
+	return nil
 }
 
 func (w *Window) shownBlocker() Blocker {

@@ -63,6 +63,11 @@ func plausibleReset(reset, observed time.Time, length time.Duration) time.Time {
 
 const reasonExhausted = "reported_exhausted"
 
+// reportedBy tells a blocker that rests on what the window shows from one that rests on a refusal.
+func (b *Blocker) reportedBy(w *Window) bool {
+	return b.Reason == reasonExhausted && w.Shown.HasUsed && w.Shown.UsedPercent >= fullPercent
+}
+
 // blocksLikeRejection: a rejection's own evidence says that this window is exhausted; or an accepted answer does, and what
 // follows would spend extra credits that the user did not allow.
 func (a *Account) blocksLikeRejection(r Reading) bool {

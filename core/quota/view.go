@@ -62,6 +62,9 @@ func (a *Account) view(w *Window, at time.Time) WindowView {
 	case ViewExhausted:
 		v.setUsed(fullPercent, false)
 		v.ObservedAt = w.TakenAt
+		if b := a.rejection(w.ID, at); b != nil && !b.reportedBy(w) {
+			v.Source, v.ObservedAt = SourceRejection, b.ObservedAt
+		}
 	case ViewFresh, ViewStale, ViewAwaiting, ViewNotExposed:
 		if w.Shown.HasUsed {
 			v.setUsed(min(max(w.Shown.UsedPercent, 0), fullPercent), false)
