@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -58,13 +57,11 @@ func startTime(t *testing.T, dir string, n int) Recovered {
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored := json.RawMessage(`{}`)
+	restored := []byte(`{}`)
 	last := uint64(0)
-	err = j.Recover(func(sequence uint64, body io.Reader) error {
-		last = sequence
-		restored, err = io.ReadAll(body)
-		rows = int(sequence)
-		return err
+	err = j.Recover(func(sequence uint64, body []byte) error {
+		last, restored, rows = sequence, body, int(sequence)
+		return nil
 	}, func(sequence uint64, _ []byte) error {
 		rows++
 		last = sequence

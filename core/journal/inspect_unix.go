@@ -4,7 +4,6 @@ package journal
 
 import (
 	"fmt"
-	"io"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,7 +22,7 @@ func Inspect(dir string) (Recovered, []Finding, error) {
 	}
 	r := &recovery{
 		fs: files, limit: Limits{}.withDefaults().readable(),
-		restore: func(uint64, io.Reader) error { return nil },
+		restore: func(uint64, []byte) error { return nil },
 		apply:   func(uint64, []byte) error { return nil },
 	}
 	if err := r.run(); err != nil {

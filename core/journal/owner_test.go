@@ -30,9 +30,9 @@ type fact struct {
 	Value string `json:"value"`
 }
 
-func (o *owner) restore(sequence uint64, body io.Reader) error {
+func (o *owner) restore(sequence uint64, body []byte) error {
 	rows := map[string]row{}
-	if err := json.NewDecoder(body).Decode(&rows); err != nil {
+	if err := json.Unmarshal(body, &rows); err != nil {
 		return err
 	}
 	o.rows, o.last = rows, sequence
@@ -188,7 +188,7 @@ type refusal struct {
 	err  error
 }
 
-func (r *refusal) restore(sequence uint64, body io.Reader) error {
+func (r *refusal) restore(sequence uint64, body []byte) error {
 	if r.left > 0 {
 		r.left--
 		if r.err != nil {
@@ -202,10 +202,9 @@ func (r *refusal) restore(sequence uint64, body io.Reader) error {
 // witness is an owner that notes the snapshots it is shown and refuses all of them.
 type witness struct{ bodies [][]byte }
 
-func (w *witness) restore(_ uint64, body io.Reader) error {
-	data, err := io.ReadAll(body)
-	w.bodies = append(w.bodies, data)
-	return errors.Join(err, errors.New("not today"))
+func (w *witness) restore(_ uint64, body []byte) error {
+	w.bodies = append(w.bodies, body)
+	return errors.New("not today")
 }
 
 func (w *witness) apply(uint64, []byte) error { return nil }

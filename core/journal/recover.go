@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 )
@@ -35,7 +34,7 @@ type Recovered struct {
 // ascending sequence. When restore fails the snapshot before is tried; an entry that apply refuses is treated as a bad line. An
 // error that is errors.ErrUnsupported, from either, ends recovery with a *NewerFormatError and nothing is touched. Otherwise the
 // journal accepts entries from now on, and Recovered and Findings say what was found. It is called once.
-func (j *Journal) Recover(restore func(sequence uint64, body io.Reader) error, apply func(sequence uint64, entry []byte) error) error {
+func (j *Journal) Recover(restore func(sequence uint64, body []byte) error, apply func(sequence uint64, entry []byte) error) error {
 	start := j.clock.Now()
 	if err := j.beginRecovery(); err != nil {
 		return err
@@ -108,7 +107,7 @@ type recovery struct {
 	Recovered
 	fs      FS
 	limit   int64
-	restore func(uint64, io.Reader) error
+	restore func(uint64, []byte) error
 	apply   func(uint64, []byte) error
 
 	listing
@@ -152,7 +151,7 @@ func (r *recovery) restoreNewest() error {
 			r.logID = h.log
 		}
 		if err == nil {
-			err = r.restore(h.sequence, bytes.NewReader(body))
+			err = r.restore(h.sequence, body)
 		}
 		if errors.Is(err, errors.ErrUnsupported) {
 			return &NewerFormatError{File: snapshotName(generation), Cause: err}

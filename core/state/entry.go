@@ -84,27 +84,39 @@ func encode(e entry) ([]byte, error) {
 	if err := e.check(); err != nil {
 		return nil, fmt.Errorf("encode %s entry: %w", e.entryType(), err)
 	}
-	var line bytes.Buffer
-	encoder := json.NewEncoder(&line)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(envelope{Type: e.entryType(), Body: e}); err != nil {
+	line, err := marshal(new(bytes.Buffer), envelope{Type: e.entryType(), Body: e})
+	if err != nil {
 		return nil, fmt.Errorf("encode %s entry: %w", e.entryType(), err)
 	}
-	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
+	return line, nil
 }
 
 // decode reads an entry, in exactly the form that encode gives it. A type that is not known was written by a newer release:
 // errors.ErrUnsupported.
-func decode(data []byte) (entry, error) {
+func decode(data []byte, known words) (entry, error) {
 	name, body, ok := unwrap(data)
 	if !ok {
 		return nil, fmt.Errorf("decode entry: %w", ErrInvalid)
 	}
+	e, err := decodeBody(name, body, known)
+	if err == nil {
+		err = e.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode %s entry: %w", name, err)
+	}
+	return e, nil
+}
+
+func decodeBody(name string, body []byte, known words) (entry, error) {
 	var e entry
 	switch name {
 	case typeAccount:
 		e = new(accountRow)
 	case typeBinding:
+		if row, ok := scanBinding(body, known); ok {
+			return row, nil
+		}
 		e = new(bindingRow)
 	case typeUnbind:
 		e = new(unbind)
@@ -115,15 +127,9 @@ func decode(data []byte) (entry, error) {
 	case typeDemand:
 		e = new(demand)
 	default:
-		return nil, fmt.Errorf("decode entry of type %.64q, which a newer release knows: %w", name, errors.ErrUnsupported)
+		return nil, fmt.Errorf("a newer release knows this type: %w", errors.ErrUnsupported)
 	}
-	if err := json.Unmarshal(body, e); err != nil {
-		return nil, fmt.Errorf("decode %s entry: %w", name, err)
-	}
-	if err := e.check(); err != nil {
-		return nil, fmt.Errorf("decode %s entry: %w", name, err)
-	}
-	return e, nil
+	return e, json.Unmarshal(body, e)
 }
 
 // unwrap takes an entry apart without a second look at its body.

@@ -54,7 +54,7 @@ func TestEveryEntryFitsTheJournal(t *testing.T) {
 		if len(data) > journal.MaxEntryBytes {
 			t.Errorf("a %s entry has %d bytes, the journal takes %d", e.entryType(), len(data), journal.MaxEntryBytes)
 		}
-		if _, err := decode(data); err != nil {
+		if _, err := decode(data, make(words)); err != nil {
 			t.Errorf("%s: %v", e.entryType(), err)
 		}
 	}

@@ -23,7 +23,7 @@ const (
 // space is what bindings take.
 type space struct{ bindings, bytes int }
 
-// space of a row is an upper bound: every character may need an escape.
+// space of a row is an upper bound: every character may need an escape of two bytes.
 func (r *bindingRow) space() space {
 	texts := len(r.Session) + len(r.Model) + len(r.Account) + len(r.Cause)
 	for i := range r.Moves {

@@ -1,18 +1,24 @@
 package state
 
 import (
-	"encoding/json"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"time"
+
+	"github.com/hashicorp/go-memdb"
 )
 
-// exportFormat is the version of exported bindings.
+// exportFormat is the version of exported bindings:
+//
+//	{"format":1,"exported_at":"TIME","bindings":[
+//	BINDING,
+//	BINDING]}
 const exportFormat = 1
 
-// maxExport bounds what Import reads.
+// maxExport bounds what Import reads. Export stays under it: its rows are shorter than those of a snapshot.
 const maxExport = 64 << 20
 
 type export struct {
@@ -37,22 +43,26 @@ func (s *Store) Export(w io.Writer, at time.Time) error {
 	err := s.flush(s.moment(at), true)
 	txn := s.db.Txn(false)
 	s.mu.Unlock()
-	if err != nil && !errors.Is(err, ErrClosed) {
-		return fmt.Errorf("export bindings: %w", err)
+	if err == nil || errors.Is(err, ErrClosed) {
+		err = writeExport(w, txn, at.UTC())
 	}
-	out := export{Format: exportFormat, ExportedAt: at.UTC(), Bindings: []exportedBinding{}}
-	if err := all(txn, tableBindings, func(r *bindingRow) bool {
-		out.Bindings = append(out.Bindings, exportedBinding{r.Session, r.Model, r.Account, r.BoundAt, r.LastUsed, r.BoundBy, r.Cause})
-		return true
-	}); err != nil {
-		return fmt.Errorf("export bindings: %w", err)
-	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", " ")
-	if err := encoder.Encode(out); err != nil {
+	if err != nil {
 		return fmt.Errorf("export bindings: %w", err)
 	}
 	return nil
+}
+
+func writeExport(w io.Writer, txn *memdb.Txn, at time.Time) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, `{"format":%d,"exported_at":%q,"bindings":[`, exportFormat, at.Format(time.RFC3339Nano))
+	lines := lineWriter{out: out}
+	var failed error
+	err := all(txn, tableBindings, func(r *bindingRow) bool {
+		failed = lines.add(exportedBinding{r.Session, r.Model, r.Account, r.BoundAt, r.LastUsed, r.BoundBy, r.Cause})
+		return failed == nil
+	})
+	out.WriteString("]}\n")
+	return errors.Join(err, failed, out.Flush())
 }
 
 // Imported counts what Import did.
@@ -67,8 +77,8 @@ type Imported struct {
 // importBatch bounds the bindings that one transaction takes over.
 const importBatch = 500
 
-// Import takes over exported bindings. If one of them is not valid, none is taken. A binding of this machine that was used
-// later stays. One to an account that is not configured here is kept and inert until it is.
+// Import takes over exported bindings. If they are not valid, none is taken, and the error is ErrInvalid. A binding of this
+// machine that was used later stays. One to an account that is not configured here is kept and inert until it is.
 func (s *Store) Import(r io.Reader, at time.Time) (Imported, error) {
 	rows, err := readExport(r)
 	if err != nil {
@@ -156,31 +166,41 @@ func (s *Store) adopt(row, old *bindingRow, now time.Time) error {
 }
 
 func readExport(r io.Reader) ([]*bindingRow, error) {
-	decoder := json.NewDecoder(io.LimitReader(r, maxExport))
-	decoder.DisallowUnknownFields()
-	var in export
-	if err := decoder.Decode(&in); err != nil {
+	data, err := io.ReadAll(io.LimitReader(r, maxExport+1))
+	if err != nil {
 		return nil, err
 	}
+	if len(data) > maxExport {
+		return nil, invalid(fmt.Sprintf("export of at most %d bytes", maxExport))
+	}
+	var in export
+	if err := decodeStrictly(data, &in); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
 	if in.Format != exportFormat {
-		return nil, invalid("export format")
+		return nil, invalid(fmt.Sprintf("export of format %d, this release knows %d", in.Format, exportFormat))
 	}
 	seen := make(map[bindingID]bool, len(in.Bindings))
 	rows := make([]*bindingRow, 0, len(in.Bindings))
-	for _, b := range in.Bindings {
-		row := &bindingRow{
-			Session: b.Session, Model: b.Model, Account: b.Account,
-			BoundAt: b.BoundAt.UTC(), LastUsed: b.LastUsed.UTC(), BoundBy: b.BoundBy, Cause: b.Cause,
-		}
-		if err := row.check(); err != nil {
-			return nil, err
-		}
+	for i := range in.Bindings {
+		row := in.Bindings[i].row()
 		id := bindingID{row.Session, row.Model}
-		if seen[id] {
-			return nil, invalid("export: a session and model twice")
+		err := row.check()
+		if err == nil && seen[id] {
+			err = invalid("session and model, which come twice")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("binding %d: %w", i+1, err)
 		}
 		seen[id] = true
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+func (b *exportedBinding) row() *bindingRow {
+	return &bindingRow{
+		Session: b.Session, Model: b.Model, Account: b.Account,
+		BoundAt: b.BoundAt.UTC(), LastUsed: b.LastUsed.UTC(), BoundBy: b.BoundBy, Cause: b.Cause,
+	}
 }

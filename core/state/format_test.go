@@ -77,7 +77,7 @@ func TestFormatOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored, _, err := readSnapshot(bytes.NewReader(snapshot))
+	restored, _, err := readSnapshot(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func FuzzEntry(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		e, err := decode(data)
+		e, err := decode(data, make(words))
 		if err != nil {
 			return
 		}
@@ -45,11 +45,11 @@ func FuzzSnapshot(f *testing.F) {
 	}
 	f.Add(good)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		db, _, err := readSnapshot(bytes.NewReader(data))
+		db, _, err := readSnapshot(data)
 		if err != nil {
 			return
 		}
-		again, _, err := readSnapshot(bytes.NewReader([]byte(dump(t, db))))
+		again, _, err := readSnapshot([]byte(dump(t, db)))
 		if err != nil {
 			t.Fatalf("taken, and cannot be written: %v", err)
 		}

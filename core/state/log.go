@@ -14,7 +14,7 @@ type Log interface {
 	// sequence. If restore fails, the next older snapshot is tried: restore starts from nothing each time. An entry that
 	// apply refuses is treated as a bad line: kept aside and counted. An error that is errors.ErrUnsupported, from either,
 	// means that a newer release wrote this: recovery ends, and every byte is left as it is.
-	Recover(restore func(sequence uint64, body io.Reader) error, apply func(sequence uint64, entry []byte) error) error
+	Recover(restore func(sequence uint64, body []byte) error, apply func(sequence uint64, entry []byte) error) error
 	// Append adds entries under sequences that follow each other, and returns that of the last. It never waits for a disk,
 	// and a log that is degraded still counts. The entries are not kept after the call. An error means that the log is
 	// closed or an entry too long, and that none was added.

@@ -29,12 +29,12 @@ func NewMemoryLog(keep bool) *MemoryLog {
 }
 
 // Recover implements Log.
-func (l *MemoryLog) Recover(restore func(uint64, io.Reader) error, apply func(uint64, []byte) error) error {
+func (l *MemoryLog) Recover(restore func(uint64, []byte) error, apply func(uint64, []byte) error) error {
 	l.mu.Lock()
 	snapshot, base, entries := l.snapshot, l.base, l.entries[:len(l.entries):len(l.entries)]
 	l.mu.Unlock()
 	if snapshot != nil {
-		if err := restore(base, bytes.NewReader(snapshot)); err != nil {
+		if err := restore(base, snapshot); err != nil {
 			return fmt.Errorf("restore snapshot: %w", err)
 		}
 	}

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"io"
 	"slices"
 	"time"
 
@@ -15,7 +14,7 @@ func (s *Store) recover() error {
 	txn := s.db.Txn(true)
 	defer func() { txn.Abort() }()
 	words := make(words)
-	restore := func(_ uint64, body io.Reader) error {
+	restore := func(_ uint64, body []byte) error {
 		txn.Abort()
 		db, sequence, err := readSnapshot(body)
 		if err != nil {
@@ -31,12 +30,11 @@ func (s *Store) recover() error {
 		if sequence <= s.sequence {
 			return nil
 		}
-		e, err := decode(data)
+		e, err := decode(data, words)
 		if err != nil {
 			return err
 		}
 		s.sequence = sequence
-		words.share(e)
 		return e.apply(txn, sequence)
 	}
 	if err := s.log.Recover(restore, apply); err != nil {
@@ -44,24 +42,6 @@ func (s *Store) recover() error {
 	}
 	txn.Commit()
 	return s.revive()
-}
-
-// words lets rows that are read share the few texts that many of them hold.
-type words map[string]string
-
-func (w words) share(row any) {
-	b, ok := row.(*bindingRow)
-	if !ok {
-		return
-	}
-	for _, text := range []*string{&b.Model, &b.Account, (*string)(&b.BoundBy), &b.Cause} {
-		known, ok := w[*text]
-		if !ok {
-			known = *text
-			w[known] = known
-		}
-		*text = known
-	}
 }
 
 // revive builds accounts and active sessions from the rows.

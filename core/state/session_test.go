@@ -2,13 +2,15 @@ package state
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/noria-dev/noria/core/journal"
 	"github.com/noria-dev/noria/core/quota"
@@ -105,7 +107,7 @@ func TestTheLongestIdleGoWhenThereAreTooMany(t *testing.T) {
 
 func TestBindingsThatTakeTooMuchSpaceGo(t *testing.T) {
 	f := open(t, "a")
-	long := strings.Repeat(`"`, maxIdentity-8)
+	long := strings.Repeat(`<"`, (maxIdentity-8)/2)
 	const n, limit = 1000, 500_000
 	for i := range n {
 		f.now = start.Add(time.Duration(i) * time.Minute)
@@ -135,22 +137,27 @@ func TestTheSpaceOfARowIsAnUpperBound(t *testing.T) {
 	if spare := journal.MaxSnapshotBytes - maxBindingBytes; spare < 4<<20 {
 		t.Errorf("%d bytes of a snapshot are left for everything else", spare)
 	}
-	for _, e := range everything() {
-		row, ok := e.(*bindingRow)
-		if !ok {
-			continue
-		}
-		row.Sequence, row.BoundSequence = math.MaxUint64, math.MaxUint64
-		row.Cadence = 1.0 / 3e7
-		row.BoundAt, row.LastUsed = row.BoundAt.Add(123456789), row.LastUsed.Add(123456789)
-		data, err := json.Marshal(row)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(data)+2 > row.space().bytes {
-			t.Errorf("%d bytes, counted %d:\n%s", len(data)+2, row.space().bytes, data)
-		}
+	if maxExport < maxBindingBytes {
+		t.Error("an export may be too long to be imported")
 	}
+	text := func(limit int) *rapid.Generator[string] {
+		return rapid.OneOf(rapid.StringMatching(`["\\<>&]*`), rapid.StringOf(rapid.Rune())).Filter(func(s string) bool {
+			return len(s) <= limit && printable(s)
+		})
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		row := anyBinding(t)
+		row.Session = "claude/" + text(maxIdentity).Draw(t, "identity")
+		row.Model, row.Account, row.Cause = text(maxName).Draw(t, "model"), text(maxName).Draw(t, "account"), text(maxCode).Draw(t, "cause")
+		row.BoundBy, row.Cadence = BoundByOperator, 1.0/3e7
+		row.Sequence, row.BoundSequence = math.MaxUint64, math.MaxUint64
+		for i := range row.Moves {
+			row.Moves[i].From, row.Moves[i].To = text(maxName).Draw(t, "from"), text(maxName).Draw(t, "to")
+		}
+		if data := marshalled(t, row); len(data)+2 > row.space().bytes {
+			t.Fatalf("%d bytes, counted %d:\n%s", len(data)+2, row.space().bytes, data)
+		}
+	})
 }
 
 func TestExportAndImport(t *testing.T) {
@@ -179,20 +186,58 @@ func TestExportAndImport(t *testing.T) {
 	if err != nil || again.Added != 0 || again.Kept != 3 {
 		t.Errorf("imported again %+v, %v", again, err)
 	}
+}
+
+func TestOfAnImportThatIsNotValidNothingIsTaken(t *testing.T) {
+	const good = `{"session":"claude/good","account":"a","bound_by":"initial","bound_at":"2026-03-02T08:00:00Z","last_used":"2026-03-02T08:00:00Z"}`
 	for name, bad := range map[string]string{
-		"no JSON":           "{",
-		"another format":    `{"format":2,"bindings":[]}`,
-		"a foreign field":   `{"format":1,"bindings":[],"token":"x"}`,
-		"a bad session":     `{"format":1,"bindings":[{"session":"nobody","account":"a","bound_by":"initial"}]}`,
-		"a line break":      `{"format":1,"bindings":[{"session":"claude/a\nb","account":"a","bound_by":"initial"}]}`,
-		"a strange maker":   `{"format":1,"bindings":[{"session":"claude/s","account":"a","bound_by":"me"}]}`,
-		"a session twice":   `{"format":1,"bindings":[{"session":"claude/s","account":"a","bound_by":"initial"},{"session":"claude/s","account":"b","bound_by":"initial"}]}`,
-		"a year after 9999": `{"format":1,"bindings":[{"session":"claude/s","account":"a","bound_by":"initial","bound_at":"10000-01-01T00:00:00Z"}]}`,
+		"nothing":            "",
+		"no JSON":            "{",
+		"no object":          "[]",
+		"two documents":      `{"format":1,"bindings":[]}{"format":1,"bindings":[]}`,
+		"another format":     `{"format":2,"bindings":[` + good + `]}`,
+		"no format":          `{"bindings":[` + good + `]}`,
+		"a foreign field":    `{"format":1,"bindings":[` + good + `],"token":"x"}`,
+		"bindings twice":     `{"format":1,"bindings":[],"bindings":[` + good + `]}`,
+		"a number as a time": `{"format":1,"bindings":[` + good + `,{"session":"claude/s","account":"a","bound_by":"initial","bound_at":1796000400000}]}`,
+		"a bad session":      `{"format":1,"bindings":[` + good + `,{"session":"nobody","account":"a","bound_by":"initial"}]}`,
+		"no account":         `{"format":1,"bindings":[` + good + `,{"session":"claude/s","bound_by":"initial"}]}`,
+		"a line break":       `{"format":1,"bindings":[` + good + `,{"session":"claude/a\nb","account":"a","bound_by":"initial"}]}`,
+		"a strange maker":    `{"format":1,"bindings":[` + good + `,{"session":"claude/s","account":"a","bound_by":"me"}]}`,
+		"a session twice":    `{"format":1,"bindings":[` + good + `,` + good + `]}`,
+		"an account twice":   `{"format":1,"bindings":[` + good + `,{"session":"claude/s","account":"a","Account":"b","bound_by":"initial"}]}`,
+		"a year after 9999":  `{"format":1,"bindings":[` + good + `,{"session":"claude/s","account":"a","bound_by":"initial","bound_at":"10000-01-01T00:00:00Z"}]}`,
+		"deep nesting":       strings.Repeat("[", 100_000),
+		"too much":           `{"format":1,"bindings":[` + good + `]}` + strings.Repeat(" ", maxExport),
 	} {
-		if _, err := to.Import(bytes.NewReader([]byte(bad)), to.now); err == nil {
-			t.Errorf("%s was imported", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			f := open(t, "a")
+			if done, err := f.Import(strings.NewReader(bad), f.now); !errors.Is(err, ErrInvalid) {
+				t.Errorf("imported %+v, %v", done, err)
+			}
+			if n := f.Stats().Bindings; n != 0 {
+				t.Errorf("%d bindings were taken", n)
+			}
+		})
 	}
+	gone := errors.New("the client is gone")
+	if _, err := open(t, "a").Import(iotest.ErrReader(gone), start); !errors.Is(err, gone) || errors.Is(err, ErrInvalid) {
+		t.Errorf("a reader that fails: %v", err)
+	}
+}
+
+func TestBindingsToAccountsThatAreNotConfiguredWaitForThem(t *testing.T) {
+	from, to := open(t, "work"), open(t, "a")
+	from.serve("work", "claude/s", "m")
+	var exported bytes.Buffer
+	from.must(from.Export(&exported, from.now))
+	if done, err := to.Import(&exported, to.now); err != nil || done.Added != 1 {
+		t.Fatalf("imported %+v, %v", done, err)
+	}
+	to.lives("work", "claude/s", "m")
+	to.configs = append(to.configs, config("work"))
+	to.recover()
+	to.serve("work", "claude/s", "m")
 }
 
 func TestSessionKeys(t *testing.T) {

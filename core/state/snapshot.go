@@ -2,7 +2,7 @@ package state
 
 import (
 	"bufio"
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +15,7 @@ import (
 //	{"format":1,"sequence":N,
 //	"accounts":[rows],"bindings":[rows],"blockers":[rows],"windows":[rows],"learned":[rows]}
 //
-// with one row a line. It holds every entry up to the sequence.
+// with one table and one row a line. It holds every entry up to the sequence.
 const snapshotFormat = 1
 
 // durableTables in the order in which a snapshot holds them.
@@ -33,15 +33,11 @@ func writeSnapshot(w io.Writer, txn *memdb.Txn, sequence uint64) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		separator := "\n"
+		lines := lineWriter{out: out}
 		for raw := rows.Next(); raw != nil; raw = rows.Next() {
-			line, err := json.Marshal(raw)
-			if err != nil {
+			if err := lines.add(raw); err != nil {
 				return fmt.Errorf("encode row of %s: %w", name, err)
 			}
-			out.WriteString(separator)
-			out.Write(line)
-			separator = ",\n"
 		}
 		out.WriteString("]")
 	}
@@ -52,155 +48,219 @@ func writeSnapshot(w io.Writer, txn *memdb.Txn, sequence uint64) error {
 	return nil
 }
 
+// lineWriter writes the elements of a JSON array, one a line.
+type lineWriter struct {
+	out   *bufio.Writer
+	line  bytes.Buffer
+	lines int
+}
+
+func (l *lineWriter) add(element any) error {
+	line, err := marshal(&l.line, element)
+	if err != nil {
+		return err
+	}
+	if l.lines++; l.lines > 1 {
+		l.out.WriteByte(',')
+	}
+	l.out.WriteByte('\n')
+	l.out.Write(line)
+	return nil
+}
+
 // readSnapshot fills an empty store from what writeSnapshot wrote, or refuses it as a whole.
-func readSnapshot(r io.Reader) (*memdb.MemDB, uint64, error) {
+func readSnapshot(body []byte) (*memdb.MemDB, uint64, error) {
 	db, err := newDB()
 	if err != nil {
 		return nil, 0, err
 	}
 	txn := db.Txn(true)
 	defer txn.Abort()
-	reader := snapshotReader{json: json.NewDecoder(r), txn: txn, seen: make(map[string]bool), words: make(words)}
-	reader.json.DisallowUnknownFields()
-	if err := reader.read(); err != nil {
+	s := snapshotReader{rest: body, txn: txn, words: make(words)}
+	if err := s.read(); err != nil {
 		return nil, 0, fmt.Errorf("read snapshot: %w", err)
 	}
 	txn.Commit()
-	return db, reader.sequence, nil
+	return db, s.sequence, nil
 }
 
+// snapshotReader takes a snapshot apart at its lines.
 type snapshotReader struct {
-	json     *json.Decoder
+	rest     []byte
 	txn      *memdb.Txn
 	sequence uint64
-	seen     map[string]bool
 	words    words
 }
 
 func (s *snapshotReader) read() error {
-	if err := s.delimiter('{'); err != nil {
+	if err := s.header(); err != nil {
 		return err
 	}
-	for s.json.More() {
-		token, err := s.json.Token()
-		if err != nil {
-			return err
+	tables := durableTables()
+	for i, name := range tables {
+		closing := "],"
+		if i == len(tables)-1 {
+			closing = "]}"
 		}
-		name, _ := token.(string)
-		if s.seen[name] {
-			return invalid("snapshot: a name twice")
-		}
-		s.seen[name] = true
-		if err := s.field(name); err != nil {
+		if err := s.table(name, closing); err != nil {
 			return err
 		}
 	}
-	if err := s.delimiter('}'); err != nil {
-		return err
-	}
-	if !s.seen["format"] {
-		return invalid("snapshot: no format")
-	}
-	if _, err := s.json.Token(); !errors.Is(err, io.EOF) {
+	if len(s.rest) > 0 {
 		return invalid("snapshot: more than one document")
 	}
 	return nil
 }
 
-func (s *snapshotReader) field(name string) error {
-	switch name {
-	case "format":
-		var format int
-		if err := s.json.Decode(&format); err != nil {
-			return err
-		}
-		if format > snapshotFormat {
-			return fmt.Errorf("format %d is newer than this release knows: %w", format, errors.ErrUnsupported)
-		}
-		if format != snapshotFormat {
-			return invalid("snapshot format")
-		}
-		return nil
-	case "sequence":
-		return s.json.Decode(&s.sequence)
-	case tableAccounts:
-		return readRows(s, name, (*accountRow).check)
-	case tableBindings:
-		return readRows(s, name, (*bindingRow).check)
-	case tableBlockers:
-		return readRows(s, name, (*blockersRow).check)
-	case tableWindows:
-		return readRows(s, name, (*windowRow).check)
-	case tableLearned:
-		return readRows(s, name, (*learnedRow).check)
+func (s *snapshotReader) line() ([]byte, error) {
+	line, rest, ok := bytes.Cut(s.rest, []byte("\n"))
+	if !ok {
+		return nil, invalid("snapshot: no end")
 	}
-	return invalid("snapshot: unknown table")
+	s.rest = rest
+	return line, nil
 }
 
-func (s *snapshotReader) delimiter(want json.Delim) error {
-	token, err := s.json.Token()
+func (s *snapshotReader) header() error {
+	line, err := s.line()
 	if err != nil {
 		return err
 	}
-	if token != want {
+	fields := scan{rest: line}
+	format := fields.number(`{"format":`)
+	if format > snapshotFormat {
+		return fmt.Errorf("format %d is newer than this release knows: %w", format, errors.ErrUnsupported)
+	}
+	if format != snapshotFormat {
+		return invalid("snapshot format")
+	}
+	s.sequence = fields.number(`,"sequence":`)
+	if fields.failed || string(fields.rest) != "," {
 		return invalid("snapshot: not the expected shape")
 	}
 	return nil
 }
 
-// rowBatch is how many rows are handed from reading to inserting at once.
-const rowBatch = 512
-
-// readRows reads an array of rows. Reading and inserting cost about the same, so they go side by side.
-func readRows[Row any](s *snapshotReader, table string, check func(*Row) error) error {
-	if err := s.delimiter('['); err != nil {
+// table reads a table up to the closing behind its last row.
+func (s *snapshotReader) table(name, closing string) error {
+	line, err := s.line()
+	if err != nil {
 		return err
 	}
-	batches := make(chan []*Row, 2)
-	read := make(chan error, 1)
-	go func() {
-		defer close(batches)
-		read <- decodeRows(s, table, check, batches)
-	}()
-	rows := 0
-	var inserting error
-	for batch := range batches {
-		for _, row := range batch {
-			if inserting == nil {
-				inserting = s.txn.Insert(table, row)
+	opening := fmt.Sprintf("%q:[", name)
+	switch {
+	case string(line) == opening+closing:
+		return nil
+	case string(line) != opening:
+		return invalid("snapshot: not the expected shape")
+	}
+	switch name {
+	case tableAccounts:
+		return readRows(s, name, closing, decodeRow[accountRow])
+	case tableBindings:
+		return readRows(s, name, closing, s.decodeBinding)
+	case tableBlockers:
+		return readRows(s, name, closing, decodeRow[blockersRow])
+	case tableWindows:
+		return readRows(s, name, closing, decodeRow[windowRow])
+	default:
+		return readRows(s, name, closing, decodeRow[learnedRow])
+	}
+}
+
+// rows reads lines up to one with the closing behind it.
+func (s *snapshotReader) rows(closing string, take func(row []byte) error) error {
+	for {
+		line, err := s.line()
+		if err != nil {
+			return err
+		}
+		row, last := bytes.CutSuffix(line, []byte(closing))
+		if !last {
+			var more bool
+			if row, more = bytes.CutSuffix(line, []byte(",")); !more {
+				return invalid("snapshot: not the expected shape")
 			}
 		}
-		rows += len(batch)
+		if err := take(row); err != nil || last {
+			return err
+		}
 	}
-	if err := errors.Join(<-read, inserting); err != nil {
-		return err
+}
+
+func (s *snapshotReader) decodeBinding(data []byte) (*bindingRow, error) {
+	if row, ok := scanBinding(data, s.words); ok {
+		return row, nil
+	}
+	return decodeRow[bindingRow](data)
+}
+
+func decodeRow[Row any](data []byte) (*Row, error) {
+	row := new(Row)
+	return row, decodeStrictly(data, row)
+}
+
+type checked interface{ check() error }
+
+// readRows reads rows and inserts them. Both cost about the same, so they go side by side.
+func readRows[Row checked](s *snapshotReader, table, closing string, decode func([]byte) (Row, error)) error {
+	batches := batches[Row]{full: make(chan []Row, 2)}
+	reading := make(chan error, 1)
+	go func() {
+		defer close(batches.full)
+		reading <- s.rows(closing, func(data []byte) error {
+			row, err := decode(data)
+			if err == nil {
+				err = row.check()
+			}
+			batches.add(row)
+			return err
+		})
+		batches.flush()
+	}()
+	rows, err := insertAll(s.txn, table, batches.full)
+	if err := errors.Join(<-reading, err); err != nil {
+		return fmt.Errorf("rows of %s: %w", table, err)
 	}
 	if n, err := count(s.txn, table); err != nil {
 		return err
 	} else if n != rows {
 		return invalid("snapshot: a row twice")
 	}
-	return s.delimiter(']')
+	return nil
 }
 
-func decodeRows[Row any](s *snapshotReader, table string, check func(*Row) error, batches chan<- []*Row) error {
-	batch := make([]*Row, 0, rowBatch)
-	for s.json.More() {
-		row := new(Row)
-		if err := s.json.Decode(row); err != nil {
-			return err
+// insertAll inserts what comes, and takes the rest when one row cannot be inserted.
+func insertAll[Row any](txn *memdb.Txn, table string, batches <-chan []Row) (rows int, err error) {
+	for batch := range batches {
+		for _, row := range batch {
+			if err == nil {
+				err = txn.Insert(table, row)
+			}
 		}
-		if err := check(row); err != nil {
-			return fmt.Errorf("row of %s: %w", table, err)
-		}
-		s.words.share(row)
-		if batch = append(batch, row); len(batch) == rowBatch {
-			batches <- batch
-			batch = make([]*Row, 0, rowBatch)
-		}
+		rows += len(batch)
 	}
-	batches <- batch
-	return nil
+	return rows, err
+}
+
+// rowBatch is how many rows are handed over at once.
+const rowBatch = 512
+
+type batches[Row any] struct {
+	full chan []Row
+	next []Row
+}
+
+func (b *batches[Row]) add(row Row) {
+	b.next = append(b.next, row)
+	if len(b.next) == rowBatch {
+		b.flush()
+	}
+}
+
+func (b *batches[Row]) flush() {
+	b.full <- b.next
+	b.next = make([]Row, 0, rowBatch)
 }
 
 func count(txn *memdb.Txn, table string) (int, error) {
