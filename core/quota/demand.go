@@ -126,8 +126,3 @@ func (c *Cadence) PerHour(model string, at time.Time) float64 {
 	}
 	return 0
 }
-
-func (c Cadence) clone() Cadence {
-	c.Models = append([]ModelRate(nil), c.Models...)
-	return c
-}

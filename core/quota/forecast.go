@@ -17,7 +17,7 @@ type Clearing struct {
 // only.
 func (a *Account) Clearing(model string, placing bool, at time.Time) (c Clearing, ok bool) {
 	c = Clearing{Dated: true, Exact: true, At: at}
-	take := func(b Blocker) bool {
+	take := func(b Blocker) {
 		switch {
 		case !c.Dated:
 		case !b.Dated():
@@ -29,9 +29,10 @@ func (a *Account) Clearing(model string, placing bool, at time.Time) (c Clearing
 			}
 		}
 		ok = true
-		return true
 	}
-	a.eachBlocker(model, placing, at, take)
+	for b := range a.blocking(model, placing, at) {
+		take(b)
+	}
 	if a.Throttle.In(at) && (a.Throttle.Hinted || !ok) {
 		take(a.Throttle.blocker())
 	}
@@ -43,24 +44,4 @@ func (a *Account) Clearing(model string, placing bool, at time.Time) (c Clearing
 		take(a.Network.blocker())
 	}
 	return c, ok
-}
-
-// blocker gives a cooldown the form of a blocker, for forecasts and explanations.
-func (c Cooldown) blocker() Blocker {
-	b := Blocker{Cause: c.Cause, ObservedAt: c.Since}
-	if c.Hinted {
-		b.ClearsAt = c.Until
-	}
-	return b
-}
-
-// Trouble is what was in the way when the account was last tried and left no blocker: the network, or a credential that
-// did not come. Empty if nothing was, or if that is a while ago.
-func (a *Account) Trouble(at time.Time) Cause {
-	for _, c := range []Cooldown{a.Credential, a.Network} {
-		if c.remembered(at) {
-			return c.Cause
-		}
-	}
-	return ""
 }

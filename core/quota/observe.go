@@ -10,6 +10,84 @@ const (
 	instanceSlack = 1
 )
 
+// Observe takes what one source reported in one read. received is when it arrived; each reading says when it was asked
+// for. It reports whether anything durable changed and whether blockers did.
+func (a *Account) Observe(readings []Reading, received time.Time) (changed, blockers bool) {
+	a.Settle(received)
+	for _, reading := range readings {
+		took, cleared := a.observeOne(reading, received)
+		changed, blockers = changed || took, blockers || cleared
+	}
+	if a.clearUnnamed(readings) {
+		changed, blockers = true, true
+	}
+	return changed, blockers
+}
+
+func (a *Account) observeOne(r Reading, received time.Time) (changed, blockers bool) {
+	w := a.Window(r.ID)
+	if w == nil || (!w.Declared && r.Length > 0 && w.Length != r.Length) {
+		if w = a.declare(r.Declaration, false); w == nil {
+			return false, false
+		}
+	}
+	reading, ok := usable(r)
+	if !ok {
+		w.note(r)
+		return true, false
+	}
+	reading.ResetsAt = plausibleReset(reading.ResetsAt, reading.ObservedAt, w.Length)
+	taken, same := w.observe(reading, a.completedAt(reading.ObservedAt.Add(-a.UsageLag)), received)
+	if !taken {
+		return false, false
+	}
+	blockers = a.blockersSee(w, reading, same)
+	if a.blocksLikeRejection(reading) && !a.rejected(w.ID, received) {
+		spent := Rejection{Cause: CauseQuota, WindowID: w.ID, ClearsAt: w.ResetsAt, Reason: reasonExhausted}
+		a.put(a.quotaBlocker(w, spent, reading.ObservedAt, received))
+		blockers = true
+	}
+	w.settle(received, a.completedAt)
+	return true, blockers
+}
+
+// plausibleReset drops a reset that the window's length rules out.
+func plausibleReset(reset, observed time.Time, length time.Duration) time.Time {
+	if reset.IsZero() {
+		return reset
+	}
+	longest := length + time.Hour
+	if length <= 0 {
+		longest = 366 * 24 * time.Hour
+	}
+	if reset.Before(observed.Add(-time.Hour)) || reset.After(observed.Add(longest)) {
+		return time.Time{}
+	}
+	return reset
+}
+
+const reasonExhausted = "reported_exhausted"
+
+// reportedBy tells a blocker that rests on what the window shows from one that rests on a refusal.
+func (b *Blocker) reportedBy(w *Window) bool {
+	return b.Reason == reasonExhausted && w.Shown.HasUsed && w.Shown.UsedPercent >= fullPercent
+}
+
+// blocksLikeRejection: a rejection's own evidence says that this window is exhausted; or an accepted answer does, and what
+// follows would spend extra credits that the user did not allow.
+func (a *Account) blocksLikeRejection(r Reading) bool {
+	if r.State != Exhausted {
+		return false
+	}
+	switch r.Source {
+	case SourceRejection:
+		return true
+	case SourceResponseHeader, SourceResponseEvent:
+		return !a.AllowOverage
+	}
+	return false
+}
+
 // sameInstance reports whether a reading speaks of the instance of the window that is known.
 func (w *Window) sameInstance(r Reading) bool {
 	switch {

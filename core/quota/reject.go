@@ -5,145 +5,6 @@ import (
 	"time"
 )
 
-// Observe takes what one source reported in one read. received is when it arrived; each reading says when it was asked
-// for. It reports whether anything durable changed and whether blockers did.
-func (a *Account) Observe(readings []Reading, received time.Time) (changed, blockers bool) {
-	a.Settle(received)
-	for _, reading := range readings {
-		took, cleared := a.observeOne(reading, received)
-		changed, blockers = changed || took, blockers || cleared
-	}
-	if a.clearUnnamed(readings) {
-		changed, blockers = true, true
-	}
-	return changed, blockers
-}
-
-func (a *Account) observeOne(r Reading, received time.Time) (changed, blockers bool) {
-	w := a.Window(r.ID)
-	if w == nil || (!w.Declared && r.Length > 0 && w.Length != r.Length) {
-		if w = a.declare(r.Declaration, false); w == nil {
-			return false, false
-		}
-	}
-	reading, ok := usable(r)
-	if !ok {
-		w.note(r)
-		return true, false
-	}
-	reading.ResetsAt = plausibleReset(reading.ResetsAt, reading.ObservedAt, w.Length)
-	taken, same := w.observe(reading, a.completedAt(reading.ObservedAt.Add(-a.UsageLag)), received)
-	if !taken {
-		return false, false
-	}
-	blockers = a.blockersSee(w, reading, same)
-	if a.blocksLikeRejection(reading) && !a.rejected(w.ID, received) {
-		spent := Rejection{Cause: CauseQuota, WindowID: w.ID, ClearsAt: w.ResetsAt, Reason: reasonExhausted}
-		a.put(a.quotaBlocker(w, spent, reading.ObservedAt, received))
-		blockers = true
-	}
-	w.settle(received, a.completedAt)
-	return true, blockers
-}
-
-// plausibleReset drops a reset that the window's length rules out.
-func plausibleReset(reset, observed time.Time, length time.Duration) time.Time {
-	if reset.IsZero() {
-		return reset
-	}
-	longest := length + time.Hour
-	if length <= 0 {
-		longest = 366 * 24 * time.Hour
-	}
-	if reset.Before(observed.Add(-time.Hour)) || reset.After(observed.Add(longest)) {
-		return time.Time{}
-	}
-	return reset
-}
-
-const reasonExhausted = "reported_exhausted"
-
-// reportedBy tells a blocker that rests on what the window shows from one that rests on a refusal.
-func (b *Blocker) reportedBy(w *Window) bool {
-	return b.Reason == reasonExhausted && w.Shown.HasUsed && w.Shown.UsedPercent >= fullPercent
-}
-
-// blocksLikeRejection: a rejection's own evidence says that this window is exhausted; or an accepted answer does, and what
-// follows would spend extra credits that the user did not allow.
-func (a *Account) blocksLikeRejection(r Reading) bool {
-	if r.State != Exhausted {
-		return false
-	}
-	switch r.Source {
-	case SourceRejection:
-		return true
-	case SourceResponseHeader, SourceResponseEvent:
-		return !a.AllowOverage
-	}
-	return false
-}
-
-// blockersSee shows a reading of a window to the blockers that it was rejected with: those seen before the reading was
-// taken may be cleared by it, or get its reset.
-func (a *Account) blockersSee(w *Window, r Reading, same bool) (changed bool) {
-	kept := make([]Blocker, 0, len(a.Blockers))
-	for _, b := range a.Blockers {
-		if b.Window == w.ID && r.ObservedAt.After(b.ObservedAt) {
-			if b.clearedBy(r.UsedPercent, same) {
-				changed = true
-				continue
-			}
-			if !w.ResetsAt.IsZero() && !b.ClearsAt.Equal(w.ResetsAt) {
-				b.ClearsAt, changed = w.ResetsAt, true
-			}
-		}
-		kept = append(kept, b)
-	}
-	if changed {
-		a.Blockers = kept
-	}
-	return changed
-}
-
-// clearUnnamed ends rejections that named no window, if one later read shows room in every window.
-func (a *Account) clearUnnamed(readings []Reading) bool {
-	unnamed := func(b Blocker) bool { return b.Cause == CauseQuota && b.Window == "" }
-	if !slices.ContainsFunc(a.Blockers, unnamed) {
-		return false
-	}
-	oldest, complete := a.completeRead(readings)
-	if !complete {
-		return false
-	}
-	before := len(a.Blockers)
-	a.Blockers = slices.DeleteFunc(slices.Clone(a.Blockers), func(b Blocker) bool {
-		return unnamed(b) && oldest.After(b.ObservedAt)
-	})
-	return len(a.Blockers) < before
-}
-
-// completeRead reports whether the readings show room in every window that is scored, and when the oldest was taken.
-func (a *Account) completeRead(readings []Reading) (oldest time.Time, ok bool) {
-	for i := range a.Windows {
-		w := &a.Windows[i]
-		if !w.Scored() {
-			continue
-		}
-		at := slices.IndexFunc(readings, func(r Reading) bool { return r.ID == w.ID })
-		if at < 0 {
-			return oldest, false
-		}
-		r, usable := usable(readings[at])
-		if !usable || r.UsedPercent > unnamedRoom {
-			return oldest, false
-		}
-		if oldest.IsZero() || r.ObservedAt.Before(oldest) {
-			oldest = r.ObservedAt
-		}
-	}
-	return oldest, !oldest.IsZero()
-}
-
 // Reject takes the refusal of an attempt with that model that began at began: a blocker, or a cooldown. It reports whether
 // blockers changed.
 func (a *Account) Reject(r Rejection, model string, began, at time.Time) (changed bool) {
@@ -264,7 +125,7 @@ func (a *Account) infer(reset time.Time, model string) *Window {
 			}
 			continue
 		}
-		if w.Evidence == EvidenceNone || a.Used(w)+a.reserved(w) > unnamedRoom {
+		if w.Evidence == EvidenceNone || a.Used(w)+a.reserved(w, w.pooledKappa()) > unnamedRoom {
 			if full != nil {
 				return nil
 			}
@@ -275,16 +136,6 @@ func (a *Account) infer(reset time.Time, model string) *Window {
 		return nil
 	}
 	return full
-}
-
-func (a *Account) reserved(w *Window) float64 {
-	var percent float64
-	for i := range a.InFlight {
-		if f := &a.InFlight[i]; w.AppliesTo(f.Model) {
-			percent += float64(f.Count) * w.Kappa(f.Model)
-		}
-	}
-	return percent
 }
 
 func (a *Account) longest() time.Duration {

@@ -2,7 +2,6 @@ package quota
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -137,36 +136,4 @@ func LengthLabel(length time.Duration) string {
 		return fmt.Sprintf("%dm", length/time.Minute)
 	}
 	return length.String()
-}
-
-// SignedOut reports whether the upstream refused the login, and no sign-in was seen since.
-func (a *Account) SignedOut() bool {
-	return slices.ContainsFunc(a.Blockers, func(b Blocker) bool { return b.Cause == CauseAuth })
-}
-
-// AllBlockers lists what is in force at that time for any model, and the windows that telemetry shows full.
-func (a *Account) AllBlockers(at time.Time) []Blocker {
-	blockers := []Blocker{}
-	for _, b := range a.Blockers {
-		if b.In(at) {
-			blockers = append(blockers, b)
-		}
-	}
-	for i := range a.Windows {
-		if w := &a.Windows[i]; w.shownFull(at) && !a.AllowOverage && !a.rejected(w.ID, at) {
-			blockers = append(blockers, w.shownBlocker())
-		}
-	}
-	return blockers
-}
-
-// Cooldowns lists the pauses in force at that time.
-func (a *Account) Cooldowns(at time.Time) []Cooldown {
-	var pauses []Cooldown
-	for _, c := range []Cooldown{a.Throttle, a.Credential, a.Network} {
-		if c.In(at) {
-			pauses = append(pauses, c)
-		}
-	}
-	return pauses
 }

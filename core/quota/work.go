@@ -79,18 +79,12 @@ func (r *recentCompletions) notLaterThan(at time.Time) {
 	}
 }
 
-func (r *recentCompletions) clone() recentCompletions {
-	return recentCompletions{models: append([]string(nil), r.models...), done: append([]completion(nil), r.done...)}
-}
-
 // Used is the percent of the window used now: the observation, and what the requests completed since then are expected to
 // have taken. A request is in one place: in flight, then completed since, then inside the observation.
-func (a *Account) Used(w *Window) float64 {
+func (a *Account) Used(w *Window) float64 { return a.used(w, w.pooledKappa()) }
+
+func (a *Account) used(w *Window, pooled float64) float64 {
 	used := w.EstimatePercent
-	if len(a.Completed) == 0 {
-		return used
-	}
-	pooled := w.pooledKappa()
 	for i := range a.Completed {
 		c := &a.Completed[i]
 		if since := c.since(w.Stamp); since > 0 && w.AppliesTo(c.Model) {
@@ -98,6 +92,27 @@ func (a *Account) Used(w *Window) float64 {
 		}
 	}
 	return used
+}
+
+// reserved is the percent that the requests in flight are expected to take.
+func (a *Account) reserved(w *Window, pooled float64) (percent float64) {
+	for i := range a.InFlight {
+		if f := &a.InFlight[i]; f.Count > 0 && w.AppliesTo(f.Model) {
+			percent += float64(f.Count) * w.kappaFrom(pooled, f.Model)
+		}
+	}
+	return percent
+}
+
+// committed is the percent that the sessions that live here are expected to take in so many active hours.
+func (a *Account) committed(w *Window, pooled, activeHours float64, at time.Time) (percent float64) {
+	perHour := a.Cadence.factor(at)
+	for i := range a.Cadence.Models {
+		if m := &a.Cadence.Models[i]; m.Count > 0 && w.AppliesTo(m.Model) {
+			percent += w.kappaFrom(pooled, m.Model) * m.Count * perHour * activeHours
+		}
+	}
+	return percent
 }
 
 // Load is what one window is expected to lose to the work that is known of.
@@ -112,27 +127,11 @@ type Load struct {
 
 // Load of a window for a session of the model that is to be placed now, with activeHours left to sessions on average (L).
 func (a *Account) Load(w *Window, model string, activeHours float64, at time.Time) Load {
-	pooled := w.pooledKappa()
-	load := Load{Kappa: w.kappaFrom(pooled, model), Used: w.EstimatePercent, HoursLeft: w.HoursLeft(at)}
-	load.ActiveHours = ActiveWithin(load.HoursLeft, activeHours)
-	for i := range a.Completed {
-		c := &a.Completed[i]
-		if since := c.since(w.Stamp); since > 0 && w.AppliesTo(c.Model) {
-			load.Used += since * w.kappaFrom(pooled, c.Model)
-		}
+	pooled, hoursLeft := w.pooledKappa(), w.HoursLeft(at)
+	active := ActiveWithin(hoursLeft, activeHours)
+	return Load{
+		Kappa: w.kappaFrom(pooled, model),
+		Used:  a.used(w, pooled), Reserved: a.reserved(w, pooled), Committed: a.committed(w, pooled, active, at),
+		ActiveHours: active, HoursLeft: hoursLeft,
 	}
-	for i := range a.InFlight {
-		if f := &a.InFlight[i]; f.Count > 0 && w.AppliesTo(f.Model) {
-			load.Reserved += float64(f.Count) * w.kappaFrom(pooled, f.Model)
-		}
-	}
-	if len(a.Cadence.Models) > 0 {
-		perHour := a.Cadence.factor(at)
-		for i := range a.Cadence.Models {
-			if m := &a.Cadence.Models[i]; m.Count > 0 && w.AppliesTo(m.Model) {
-				load.Committed += w.kappaFrom(pooled, m.Model) * m.Count * perHour * load.ActiveHours
-			}
-		}
-	}
-	return load
 }

@@ -111,7 +111,7 @@ func TestWhatARestartKeeps(t *testing.T) {
 	demand := f.demand
 	inFlight := f.try("a", "claude/s", "m")
 	f.accept(inFlight)
-	before := f.accounts[id("a")].Account.Clone()
+	before := f.accounts[id("a")].Account
 	used, cadence := before.Used(before.Window("5h")), before.Cadence.PerHour("m", f.now)-2
 	f.recover()
 	after := f.accounts[id("a")]
