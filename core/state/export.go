@@ -21,6 +21,9 @@ const exportFormat = 1
 // maxExport bounds what Import reads. Export stays under it: its rows are shorter than those of a snapshot.
 const maxExport = 64 << 20
 
+// maxReason bounds what is told of an import that is not valid: the reason quotes names that it holds.
+const maxReason = 200
+
 type export struct {
 	Format     int               `json:"format"`
 	ExportedAt time.Time         `json:"exported_at"`
@@ -175,7 +178,7 @@ func readExport(r io.Reader) ([]*bindingRow, error) {
 	}
 	var in export
 	if err := decodeStrictly(data, &in); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %.*s", ErrInvalid, maxReason, err)
 	}
 	if in.Format != exportFormat {
 		return nil, invalid(fmt.Sprintf("export of format %d, this release knows %d", in.Format, exportFormat))

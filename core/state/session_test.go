@@ -198,6 +198,7 @@ func TestOfAnImportThatIsNotValidNothingIsTaken(t *testing.T) {
 		"another format":     `{"format":2,"bindings":[` + good + `]}`,
 		"no format":          `{"bindings":[` + good + `]}`,
 		"a foreign field":    `{"format":1,"bindings":[` + good + `],"token":"x"}`,
+		"a long name":        `{"format":1,"` + strings.Repeat("x", 10_000) + `":1}`,
 		"bindings twice":     `{"format":1,"bindings":[],"bindings":[` + good + `]}`,
 		"a number as a time": `{"format":1,"bindings":[` + good + `,{"session":"claude/s","account":"a","bound_by":"initial","bound_at":1796000400000}]}`,
 		"a bad session":      `{"format":1,"bindings":[` + good + `,{"session":"nobody","account":"a","bound_by":"initial"}]}`,
@@ -212,7 +213,7 @@ func TestOfAnImportThatIsNotValidNothingIsTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := open(t, "a")
-			if done, err := f.Import(strings.NewReader(bad), f.now); !errors.Is(err, ErrInvalid) {
+			if done, err := f.Import(strings.NewReader(bad), f.now); !errors.Is(err, ErrInvalid) || len(err.Error()) > 2*maxReason {
 				t.Errorf("imported %+v, %v", done, err)
 			}
 			if n := f.Stats().Bindings; n != 0 {
