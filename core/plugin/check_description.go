@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/noria-dev/noria/core/quota"
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 	"github.com/noria-dev/noria/sdk/wire"
@@ -149,7 +150,7 @@ func (c *answerCheck) accountProfiles(given []*providerv1.AccountProfile, config
 func (c *answerCheck) accountProfile(given *providerv1.AccountProfile) *providerv1.AccountProfile {
 	out := &providerv1.AccountProfile{Account: given.GetAccount(), Unmetered: given.GetUnmetered()}
 	seen := map[string]bool{}
-	for _, w := range given.GetWindows()[:min(len(given.GetWindows()), maxWindows)] {
+	for _, w := range given.GetWindows()[:min(len(given.GetWindows()), quota.MaxWindows)] {
 		d, sound, ok := c.declaration(w.GetWindowId(), w.GetKind(), w.GetLengthSeconds(), w.GetModels(), w.GetLabel())
 		if !ok || !sound || seen[d.ID] {
 			continue

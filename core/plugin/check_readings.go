@@ -12,7 +12,6 @@ import (
 
 // Bounds of what an adapter may say of windows.
 const (
-	maxWindows     = 16
 	maxModels      = 32
 	maxIDBytes     = 64
 	maxModelBytes  = 128
@@ -91,7 +90,7 @@ func windowSource(s providerv1.Source, natural quota.Source) quota.Source {
 func (c *answerCheck) readings(windows []*providerv1.Window, natural quota.Source, sentAt time.Time) []quota.Reading {
 	var readings []quota.Reading
 	seen := map[string]bool{}
-	for _, w := range windows[:min(len(windows), maxWindows)] {
+	for _, w := range windows[:min(len(windows), quota.MaxWindows)] {
 		r, ok := c.reading(w, natural, sentAt)
 		if !ok || seen[r.ID] {
 			continue

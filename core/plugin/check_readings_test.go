@@ -135,8 +135,8 @@ func TestReadingsAreBoundedAndDistinct(t *testing.T) {
 	for i := range 1000 {
 		many = append(many, window(func(w *providerv1.Window) { w.WindowId = string(rune('a'+i%26)) + strings.Repeat("x", i/26) }))
 	}
-	if got := testCheck.readings(many, quota.SourceOfficialClient, testNow); len(got) != maxWindows {
-		t.Errorf("%d readings, want %d", len(got), maxWindows)
+	if got := testCheck.readings(many, quota.SourceOfficialClient, testNow); len(got) != quota.MaxWindows {
+		t.Errorf("%d readings, want %d", len(got), quota.MaxWindows)
 	}
 	twice := []*providerv1.Window{window(used(1)), window(used(2))}
 	if got := testCheck.readings(twice, quota.SourceOfficialClient, testNow); len(got) != 1 || got[0].UsedPercent != 1 {
@@ -185,7 +185,7 @@ func TestModelThatLooksLikeACredentialIsReplaced(t *testing.T) {
 
 // sane is what must be true of every reading, whatever was answered.
 func sane(t rapid.TB, readings []quota.Reading) {
-	if len(readings) > maxWindows {
+	if len(readings) > quota.MaxWindows {
 		t.Fatalf("%d readings", len(readings))
 	}
 	for _, r := range readings {

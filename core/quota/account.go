@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// maxWindows bounds the windows of an account, declared and reported.
-const maxWindows = 16
+// MaxWindows bounds the windows of an account, declared and reported.
+const MaxWindows = 16
 
 // Account is one account with its clocks, blockers and work. It is not safe for concurrent use: its owner guards it.
 // Windows, Blockers and Completed outlive the process; the rest is of sessions and of work in flight.
@@ -54,8 +54,8 @@ func NewAccount(id AccountID, windows []Window, blockers []Blocker, completed Co
 // Declare sets the windows of the account's profile. What is known of a window is kept as long as its length stays; windows
 // that were only reported stay; those that are declared no more are dropped, if nothing was ever observed of them.
 func (a *Account) Declare(declarations []Declaration) {
-	if len(declarations) > maxWindows {
-		declarations = declarations[:maxWindows]
+	if len(declarations) > MaxWindows {
+		declarations = declarations[:MaxWindows]
 	}
 	for i := range a.Windows {
 		a.Windows[i].Declared = false
@@ -71,7 +71,7 @@ func (a *Account) Declare(declarations []Declaration) {
 func (a *Account) declare(d Declaration, byProfile bool) *Window {
 	w := a.Window(d.ID)
 	if w == nil {
-		if len(a.Windows) >= maxWindows {
+		if len(a.Windows) >= MaxWindows {
 			return nil
 		}
 		a.Windows = append(a.Windows, Window{})

@@ -404,10 +404,10 @@ func TestAClockThatGoesBackLengthensNoCooldown(t *testing.T) {
 func TestBlockersAreBounded(t *testing.T) {
 	a := newAccount()
 	a.refuse(Rejection{Cause: CauseAuth}, "m")
-	for i := range 10 * maxBlockers {
+	for i := range 10 * MaxBlockers {
 		a.refuse(Rejection{Cause: CauseNotEntitled, Model: string(rune('A' + i))}, "m")
 	}
-	if len(a.Blockers) != maxBlockers || !a.SignedOut() {
+	if len(a.Blockers) != MaxBlockers || !a.SignedOut() {
 		t.Errorf("%d blockers, signed out %v", len(a.Blockers), a.SignedOut())
 	}
 }

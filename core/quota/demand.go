@@ -107,8 +107,8 @@ func (c *Cadence) Add(model string, delta float64, at time.Time) {
 			return
 		}
 	}
-	if len(c.Models) >= maxModels && model != otherModels {
-		c.Add(otherModels, delta, at)
+	if len(c.Models) >= maxModels && model != OtherModels {
+		c.Add(OtherModels, delta, at)
 		return
 	}
 	c.Models = append(c.Models, ModelRate{Model: model, Count: max(0, delta)})

@@ -2,11 +2,11 @@ package quota
 
 import "strings"
 
-// maxModels bounds the models that are told apart on one account; what comes after is counted as otherModels.
-const (
-	maxModels   = 16
-	otherModels = "*"
-)
+// maxModels bounds the models that are told apart on one account.
+const maxModels = 16
+
+// OtherModels stands for all models beyond a bound, counted together.
+const OtherModels = "*"
 
 // ModelMatches reports whether a model is covered by a list of names or patterns, where * stands for any run of
 // characters. An empty list covers every model; an empty model only such a list. A suffix in brackets, which clients put
@@ -85,8 +85,8 @@ func (c Counts) Add(model string, delta int) Counts {
 			return c
 		}
 	}
-	if len(c) >= maxModels && model != otherModels {
-		return c.Add(otherModels, delta)
+	if len(c) >= maxModels && model != OtherModels {
+		return c.Add(OtherModels, delta)
 	}
 	return append(c, ModelCount{Model: model, Count: shifted(0, delta)})
 }

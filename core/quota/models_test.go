@@ -35,8 +35,8 @@ func TestCountsAreBounded(t *testing.T) {
 	for i := range 3 * maxModels {
 		c = c.Add(string(rune('A'+i)), 1)
 	}
-	if len(c) != maxModels+1 || c.Total() != 3*maxModels || c.Of(otherModels) != 2*maxModels {
-		t.Errorf("%d models, %d in all, %d others", len(c), c.Total(), c.Of(otherModels))
+	if len(c) != maxModels+1 || c.Total() != 3*maxModels || c.Of(OtherModels) != 2*maxModels {
+		t.Errorf("%d models, %d in all, %d others", len(c), c.Total(), c.Of(OtherModels))
 	}
 }
 

@@ -146,13 +146,13 @@ func (a *Account) longest() time.Duration {
 	return longest
 }
 
-// maxBlockers bounds the blockers of an account: models are named by clients.
-const maxBlockers = 48
+// MaxBlockers bounds the blockers of an account: models are named by clients.
+const MaxBlockers = 48
 
 // put adds a blocker, in place of one with the same key.
 func (a *Account) put(b Blocker) {
 	blockers := slices.DeleteFunc(slices.Clone(a.Blockers), func(old Blocker) bool { return old.Key() == b.Key() })
-	if len(blockers) >= maxBlockers {
+	if len(blockers) >= MaxBlockers {
 		oldest := max(slices.IndexFunc(blockers, func(old Blocker) bool { return old.Model != "" }), 0)
 		blockers = slices.Delete(blockers, oldest, oldest+1)
 	}

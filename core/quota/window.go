@@ -2,7 +2,7 @@ package quota
 
 import "time"
 
-// Evidence is what is known of a window rests on.
+// Evidence is what our knowledge of a window rests on.
 type Evidence string
 
 // Kinds of evidence. The empty one is none: never observed, or a prediction or bound passed without a read.

@@ -51,8 +51,8 @@ func (r *recentCompletions) index(model string) int32 {
 			return int32(i)
 		}
 	}
-	if len(r.models) >= maxModels && model != otherModels {
-		return r.index(otherModels)
+	if len(r.models) >= maxModels && model != OtherModels {
+		return r.index(OtherModels)
 	}
 	r.models = append(r.models, model)
 	return int32(len(r.models) - 1)

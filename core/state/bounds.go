@@ -20,7 +20,6 @@ const (
 	maxName     = 128
 	maxCode     = 64
 	maxMoves    = 5
-	maxBlockers = 64
 	maxPatterns = 32
 )
 
@@ -154,7 +153,7 @@ func (r *bindingRow) check() error {
 }
 
 func (r *blockersRow) check() error {
-	if len(r.Blockers) > maxBlockers {
+	if len(r.Blockers) > quota.MaxBlockers {
 		return invalid("blockers")
 	}
 	for i := range r.Blockers {

@@ -57,11 +57,8 @@ func (s *Store) release(c *conversation) {
 
 func (t *thread) busy() bool { return t.active || t.inFlight > 0 || t.writing.dirty }
 
-// maxThreads bounds the models of a session that are told apart; the others share one binding under otherModels.
-const (
-	maxThreads  = 32
-	otherModels = "*"
-)
+// maxThreads bounds the models of a session that are told apart; the others share one binding under quota.OtherModels.
+const maxThreads = 32
 
 // thread finds or adds the thread of a model.
 func (c *conversation) thread(model string) *thread {
@@ -70,8 +67,8 @@ func (c *conversation) thread(model string) *thread {
 			return t
 		}
 	}
-	if len(c.threads) >= maxThreads && model != otherModels {
-		return c.thread(otherModels)
+	if len(c.threads) >= maxThreads && model != quota.OtherModels {
+		return c.thread(quota.OtherModels)
 	}
 	return c.add(model)
 }
