@@ -46,7 +46,8 @@ type Event struct {
 }
 
 // Sanitized returns the event with every field that is not what it claims to be replaced: words that are on no list by
-// unlisted, names that could be a secret or could not be printed by [Redacted], negative numbers by 0.
+// unlisted, names and codes that could be a secret or could not be printed by [Redacted], negative numbers by 0. Of an
+// attempt, a failover and a detour the reason may be any code in snake_case, since an adapter gives it.
 func (e Event) Sanitized() Event {
 	e.At = e.At.UTC()
 	e.Component = listed(e.Component, components)
@@ -54,7 +55,11 @@ func (e Event) Sanitized() Event {
 	e.State = listed(e.State, states)
 	e.Route = listed(e.Route, routes)
 	e.Outcome = listed(e.Outcome, outcomes)
-	e.Reason = listed(e.Reason, reasons)
+	if verdicts(e.Operation) {
+		e.Reason = verdictReason(e.Reason)
+	} else {
+		e.Reason = listed(e.Reason, reasons)
+	}
 
 	e.RequestID = identifier(e.RequestID)
 	e.SessionHash = identifier(e.SessionHash)

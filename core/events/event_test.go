@@ -20,6 +20,15 @@ func TestSanitized(t *testing.T) {
 		{"a listed reason stays", Event{Reason: "usage_limit_reached"}, func(e Event) string { return string(e.Reason) }, "usage_limit_reached"},
 		{"an unlisted reason does not", Event{Reason: "the user asked for a poem"}, func(e Event) string { return string(e.Reason) }, "unlisted"},
 		{"a secret for a reason does not", Event{Reason: "sk-ant-oat01-abcdefgh"}, func(e Event) string { return string(e.Reason) }, "unlisted"},
+		{"an adapter's code for a verdict stays", Event{Operation: OperationAttempt, Reason: "monthly_pages_used_up"}, func(e Event) string { return string(e.Reason) }, "monthly_pages_used_up"},
+		{"so it does with the failover that it causes", Event{Operation: OperationFailover, Reason: "pages2"}, func(e Event) string { return string(e.Reason) }, "pages2"},
+		{"and with a detour", Event{Operation: OperationDetour, Reason: "pages2"}, func(e Event) string { return string(e.Reason) }, "pages2"},
+		{"a sentence for a verdict does not", Event{Operation: OperationAttempt, Reason: "the user asked for a poem"}, func(e Event) string { return string(e.Reason) }, "unlisted"},
+		{"a verdict's code of another form does not", Event{Operation: OperationAttempt, Reason: "Pages"}, func(e Event) string { return string(e.Reason) }, "unlisted"},
+		{"nor a longer one", Event{Operation: OperationAttempt, Reason: Reason(strings.Repeat("a_", 40))}, func(e Event) string { return string(e.Reason) }, "unlisted"},
+		{"a key for a verdict's code is redacted", Event{Operation: OperationAttempt, Reason: "sk_live_abc"}, func(e Event) string { return string(e.Reason) }, Redacted},
+		{"so is a long random word", Event{Operation: OperationAttempt, Reason: "f86d081884c7d659a2feaa0c55ad015a"}, func(e Event) string { return string(e.Reason) }, Redacted},
+		{"codes are for verdicts alone", Event{Operation: OperationRequest, Reason: "pages2"}, func(e Event) string { return string(e.Reason) }, "unlisted"},
 		{"an unlisted operation does not", Event{Operation: "rm"}, func(e Event) string { return string(e.Operation) }, "unlisted"},
 		{"an unlisted outcome does not", Event{Outcome: "great"}, func(e Event) string { return string(e.Outcome) }, "unlisted"},
 		{"an unlisted state does not", Event{State: "confused"}, func(e Event) string { return string(e.State) }, "unlisted"},
@@ -59,8 +68,9 @@ func TestNoTextPassesThroughAnEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secret := "sk-ant-oat01-" + rapid.StringMatching(`[A-Za-z0-9_-]{20,60}`).Draw(t, "secret")
 		text := rapid.SampledFrom([]string{secret, rapid.String().Draw(t, "text"), "x\n" + secret, "{" + secret}).Draw(t, "value")
+		operation := rapid.SampledFrom([]Operation{Operation(text), OperationAttempt, OperationFailover}).Draw(t, "operation")
 		line, err := json.Marshal(Event{
-			Component: Component(text), Operation: Operation(text), State: State(text), RequestID: text, SessionHash: text,
+			Component: Component(text), Operation: operation, State: State(text), RequestID: text, SessionHash: text,
 			Provider: text, Account: text, From: text, Model: text, Window: text, Route: Route(text), Outcome: Outcome(text),
 			Reason: Reason(text),
 		}.Sanitized())

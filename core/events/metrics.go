@@ -41,7 +41,7 @@ func NewMetrics(version string, present func() Present) *Metrics {
 		requests:  counter("requests_total", "Client requests that ended, by how they ended and who served them last.", "provider", "account", "route", "outcome"),
 		attempts:  counter("attempts_total", "Tries of requests at accounts.", "provider", "account", "outcome"),
 		failovers: counter("failovers_total", "Requests that went on to another account.", "provider", "account", "reason"),
-		detours:   counter("detours_total", "Requests that a throttled account's session made elsewhere.", "provider", "account"),
+		detours:   counter("detours_total", "Requests that a session made elsewhere because its account pauses.", "provider", "account"),
 		moves:     counter("moves_total", "Bindings that moved to the account.", "provider", "account", "reason"),
 		bytes:     counter("body_bytes_total", "Bytes of bodies relayed.", "provider", "direction"),
 		firstByte: histogram("first_byte_seconds", "Time from a request read to the first byte of its answer.", firstByteBuckets(), "provider", "route"),
@@ -86,7 +86,8 @@ func (m *Metrics) Record(event Event) {
 	case OperationAttempt:
 		m.attempts.WithLabelValues(e.Provider, e.Account, string(e.Outcome)).Inc()
 	case OperationFailover:
-		m.failovers.WithLabelValues(e.Provider, e.Account, string(e.Reason)).Inc()
+		// Codes of adapters could be any number.
+		m.failovers.WithLabelValues(e.Provider, e.Account, string(listed(e.Reason, reasons))).Inc()
 	case OperationDetour:
 		m.detours.WithLabelValues(e.Provider, e.Account).Inc()
 	case OperationMoved:

@@ -35,6 +35,7 @@ func TestMetricsCountEvents(t *testing.T) {
 		FirstByte: 300 * time.Millisecond, Overhead: 200 * time.Microsecond, BytesUp: 10, BytesDown: 2000, SessionHash: "5e55"})
 	m.Record(Event{Operation: OperationAttempt, Provider: "claude", Account: "work", Outcome: "quota_exhausted"})
 	m.Record(Event{Operation: OperationFailover, Provider: "claude", Account: "home", Reason: "five_hour"})
+	m.Record(Event{Operation: OperationFailover, Provider: "acme", Account: "b", Reason: "monthly_pages_used_up"})
 	m.Record(Event{Operation: OperationMoved, Provider: "claude", Account: "home", Reason: "quota"})
 	m.Record(Event{Operation: OperationDetour, Provider: "claude", Account: "home"})
 	m.Record(Event{Operation: OperationReload})
@@ -46,6 +47,7 @@ func TestMetricsCountEvents(t *testing.T) {
 		`noria_requests_total{account="work",outcome="accepted",provider="claude",route="turn"} 1`,
 		`noria_attempts_total{account="work",outcome="quota_exhausted",provider="claude"} 1`,
 		`noria_failovers_total{account="home",provider="claude",reason="five_hour"} 1`,
+		`noria_failovers_total{account="b",provider="acme",reason="unlisted"} 1`,
 		`noria_moves_total{account="home",provider="claude",reason="quota"} 1`,
 		`noria_detours_total{account="home",provider="claude"} 1`,
 		`noria_body_bytes_total{direction="down",provider="claude"} 2000`,

@@ -1,6 +1,7 @@
 package events
 
-// Words of events. Each list is all there is: [Event.Sanitized] replaces any other word by unlisted.
+// Words of events. Each list is all there is: [Event.Sanitized] replaces any other word by unlisted. Only the reason of a
+// verdict is the adapter's own word.
 type (
 	// Component that recorded the event.
 	Component string
@@ -137,7 +138,7 @@ func reasons(r Reason) bool {
 		return true
 	// Causes.
 	case "quota", "auth", "not_entitled", "throttle", "throttled", "overloaded", "network", "client_left", "timeout",
-		"adapter_away", "lease_refused", "attempts_exhausted", "no_account", "no_eligible_account", "replay_memory",
+		"adapter_away", "credential", "lease_refused", "attempts_exhausted", "no_account", "no_eligible_account", "replay_memory",
 		"unjudged", "stream_cut", "stream_error", "hold_time", "hold_bytes", "unknown_framing", "oversized_event",
 		"unreadable_encoding", "empty_stream", "deadline":
 		return true
@@ -174,6 +175,35 @@ func reasons(r Reason) bool {
 		return true
 	}
 	return false
+}
+
+// verdicts are told by operations whose reason an adapter gave.
+func verdicts(o Operation) bool {
+	switch o {
+	case OperationAttempt, OperationFailover, OperationDetour:
+		return true
+	}
+	return false
+}
+
+const maxCode = 64
+
+// verdictReason passes an adapter's code as the protocol has it: one word in snake_case, in which nothing can be hidden.
+func verdictReason(r Reason) Reason {
+	switch {
+	case r == "" || reasons(r):
+		return r
+	case len(r) > maxCode || r[0] < 'a' || r[0] > 'z':
+		return unlisted
+	case secretShaped(string(r)) || longestRun(string(r)) >= minRun:
+		return Redacted
+	}
+	for i := range len(r) {
+		if c := r[i]; c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return unlisted
+		}
+	}
+	return r
 }
 
 func listed[W ~string](word W, known func(W) bool) W {
