@@ -53,35 +53,44 @@ func (a *adapters) Profile(provider string) (*proxy.Profile, bool) {
 func (a *adapters) Lease(ctx context.Context, account quota.AccountID) (wire.Lease, error) {
 	client, err := a.host.Client(account.Provider)
 	if err != nil {
-		return wire.Lease{}, leaseError(err)
+		return wire.Lease{}, leaseError(account, err)
 	}
 	lease, err := client.Lease(ctx, account.Name)
-	return lease, leaseError(err)
+	return lease, leaseError(account, err)
 }
 
 func (a *adapters) RefreshLease(ctx context.Context, account quota.AccountID, refused wire.Lease) (wire.Lease, error) {
 	client, err := a.host.Client(account.Provider)
 	if err != nil {
-		return wire.Lease{}, leaseError(err)
+		return wire.Lease{}, leaseError(account, err)
 	}
 	lease, err := client.RefreshLease(ctx, account.Name, refused)
-	return lease, leaseError(err)
+	return lease, leaseError(account, err)
 }
 
-// leaseError says in the proxy's words why there is no lease.
-func leaseError(err error) error {
+// leaseError says in the proxy's words why there is no lease. Only an adapter that is away keeps every account from
+// having one; what it failed to do for one account is that account's.
+func leaseError(account quota.AccountID, err error) error {
 	var refused *plugin.RefusedError
+	var late *plugin.LateError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &refused):
 		return &proxy.LeaseRefusedError{Code: refused.Code, Reason: refused.Reason}
+	case errors.As(err, &late):
+		return temporary("the credential of %s did not come within %v: see what its command or its official client waits for", account, late.Waited)
+	case errors.Is(err, plugin.ErrFailed), errors.Is(err, plugin.ErrBadAnswer):
+		return temporary("the adapter failed to give the credential of %s: see the log of the daemon", account)
 	case errors.Is(err, context.Canceled):
 		return err
 	default:
-		// An adapter that cannot give a usable answer is as good as none.
 		return fmt.Errorf("%w: %w", proxy.ErrAdapterAway, err)
 	}
+}
+
+func temporary(reason string, arguments ...any) error {
+	return &proxy.LeaseRefusedError{Code: providerv1.RefusalCode_REFUSAL_CODE_TEMPORARY, Reason: fmt.Sprintf(reason, arguments...)}
 }
 
 func (a *adapters) Classify(ctx context.Context, account quota.AccountID, evidence *providerv1.ClassifyRequest) (proxy.Verdict, error) {

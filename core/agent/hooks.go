@@ -27,8 +27,9 @@ func (a *Agent) hooks() plugin.Hooks {
 				a.log.Warn("a new login was not noted", "account", account, "error", err)
 			}
 		},
-		OnProfile: a.takeProfile,
-		OnState:   a.adapterChanged,
+		OnLateLease: func(account quota.AccountID) { a.store.CredentialCame(account) },
+		OnProfile:   a.takeProfile,
+		OnState:     a.adapterChanged,
 	}
 }
 

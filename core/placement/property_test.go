@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +30,7 @@ func anyAccount(t *rapid.T, name string) *quota.Account {
 		a.Complete("m", now.Add(-time.Minute))
 	}
 	a.Cadence.Add("m", rapid.Float64Range(0, 200).Draw(t, "cadence"), now)
-	switch rapid.IntRange(0, 7).Draw(t, "trouble") {
+	switch rapid.IntRange(0, 8).Draw(t, "trouble") {
 	case 0:
 		blocked(a, quotaGone)
 	case 1:
@@ -41,6 +43,8 @@ func anyAccount(t *rapid.T, name string) *quota.Account {
 		a.Enabled = false
 	case 5:
 		a.Models = []string{"other"}
+	case 6:
+		blocked(a, late)
 	}
 	a.LiveSessions = rapid.IntRange(0, 3).Draw(t, "live")
 	a.Unconfirmed = rapid.IntRange(0, 2).Draw(t, "unconfirmed")
@@ -121,7 +125,7 @@ func TestEveryDecisionKeepsThePromises(t *testing.T) {
 			}
 		}
 		for _, c := range d.Candidates {
-			if c.Filtered == "" && c.Known && d.How == HowCautious {
+			if c.Filtered == "" && c.Known() && d.How == HowCautious {
 				t.Fatalf("a cautious attempt beside a known account\n%s", Explain(d))
 			}
 		}
@@ -203,9 +207,21 @@ func TestDecideChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := anyView(t)
 		req := anyRequest(t, v)
-		first := Explain(Decide(v, req))
-		if again := Explain(Decide(v, req)); again != first {
-			t.Fatalf("the second decision differs\n%s\n%s", first, again)
+		before, first := v.everything(), Decide(v, req)
+		if after := v.everything(); after != before {
+			t.Fatalf("the accounts differ after the decision\n%s\n%s", before, after)
+		}
+		if again := Decide(v, req); Explain(again) != Explain(first) {
+			t.Fatalf("the second decision differs\n%s\n%s", Explain(first), Explain(again))
 		}
 	})
+}
+
+// everything is the whole content of the accounts, what they keep to themselves as well.
+func (v View) everything() string {
+	var b strings.Builder
+	for _, a := range v.Accounts {
+		fmt.Fprintf(&b, "%+v\n", *a)
+	}
+	return b.String()
 }

@@ -262,7 +262,7 @@ func callError(method string, err error) error {
 }
 
 // Lease gives the cached lease of the account without any call when it is valid, else asks the adapter and waits at most
-// five seconds, while the adapter may go on in the background. Errors also: *RefusedError.
+// five seconds, while the adapter may go on in the background. Errors also: *RefusedError, *LateError.
 func (c *Client) Lease(ctx context.Context, account string) (wire.Lease, error) {
 	a, err := c.enabled(account)
 	if err != nil {

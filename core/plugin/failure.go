@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -116,3 +117,9 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string { return "lease refused: " + e.Reason }
+
+// LateError says that a lease did not come in the time that a request may wait for it, from an adapter that is there: the
+// account's credential is slow. The adapter goes on in the background.
+type LateError struct{ Waited time.Duration }
+
+func (e *LateError) Error() string { return fmt.Sprintf("no lease within %v", e.Waited) }

@@ -53,6 +53,8 @@ type leaseFlight struct {
 	refused *wire.Lease
 	epoch   uint64
 	done    chan struct{}
+	// late: somebody waited for it as long as a request may. Guarded like the rest of leases.
+	late bool
 	// The answer, once done is closed.
 	lease wire.Lease
 	err   error
@@ -94,7 +96,7 @@ func (l *leases) obtain(ctx context.Context, refused *wire.Lease) (wire.Lease, e
 			if ctx.Err() != nil {
 				return wire.Lease{}, ctx.Err()
 			}
-			return wire.Lease{}, l.client.away("wait for lease")
+			return wire.Lease{}, l.givenUp(ctx, f)
 		}
 		again := errors.Is(f.err, errDropped) ||
 			f.err == nil && refused != nil && f.refused == nil && sameCredential(f.lease, *refused)
@@ -102,6 +104,24 @@ func (l *leases) obtain(ctx context.Context, refused *wire.Lease) (wire.Lease, e
 			return f.lease, f.err
 		}
 	}
+}
+
+// givenUp notes that a caller waits no longer for the flight.
+func (l *leases) givenUp(ctx context.Context, f *leaseFlight) error {
+	l.mu.Lock()
+	f.late = true
+	l.mu.Unlock()
+	return l.overdue(ctx, l.client.timing.leaseWait)
+}
+
+// overdue says whose fault it is that an answer did not come in time: an adapter that is there and answers other calls
+// waits for the account's credential itself.
+func (l *leases) overdue(ctx context.Context, waited time.Duration) error {
+	i, _ := l.client.present()
+	if i == nil || !i.healthy(ctx, l.client.timing.leaseProof) {
+		return l.client.away("wait for lease")
+	}
+	return &LateError{Waited: waited}
 }
 
 // newer is the cached lease when it is not the one that was refused; then nobody need be asked.
@@ -153,7 +173,17 @@ func (l *leases) fly(ctx context.Context, f *leaseFlight) {
 	if changed && l.client.hooks.OnGeneration != nil {
 		l.client.hooks.OnGeneration(l.account.id, before, lease.Generation)
 	}
+	if l.cameLate(f) && l.client.hooks.OnLateLease != nil {
+		l.client.hooks.OnLateLease(l.account.id)
+	}
 	close(f.done)
+}
+
+// cameLate reports whether a flight that has landed brought a lease that somebody gave up waiting for.
+func (l *leases) cameLate(f *leaseFlight) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return f.late && f.err == nil
 }
 
 // ask calls the adapter; when it ends during the call, its successor is asked, once.
@@ -176,7 +206,7 @@ func (l *leases) ask(ctx context.Context, refused *wire.Lease) (lease wire.Lease
 			return err
 		})
 		if ctx.Err() != nil {
-			return wire.Lease{}, c.away("Lease")
+			return wire.Lease{}, l.overdue(c.background.ctx, c.timing.leaseTime)
 		}
 		if !errors.Is(err, ErrAway) {
 			return lease, err

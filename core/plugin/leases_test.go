@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -62,11 +63,15 @@ type leasing struct {
 	valid      time.Duration
 	generation string
 	same       bool // always the same credential
+	stopped    bool // answers no call that takes its time
 	err        error
 	refuse     *providerv1.Refusal
 }
 
 func (l *leasing) answer(ctx context.Context, method string, req, reply any) error {
+	if method == grpc_health_v1.Health_Check_FullMethodName {
+		return l.health(ctx, reply.(*grpc_health_v1.HealthCheckResponse))
+	}
 	if method != providerv1.Provider_Lease_FullMethodName {
 		return nil
 	}
@@ -94,6 +99,19 @@ func (l *leasing) answer(ctx context.Context, method string, req, reply any) err
 	out.Result = &providerv1.LeaseResponse_Lease{Lease: &providerv1.Lease{BaseUrl: "https://up.example", Generation: generation,
 		Set:        []*providerv1.Header{{Name: "authorization", Value: fmt.Sprintf("Bearer credential-%d", number)}},
 		ValidUntil: timestamppb.New(time.Now().Add(valid))}}
+	return nil
+}
+
+// health answers unless the process is stopped.
+func (l *leasing) health(ctx context.Context, reply *grpc_health_v1.HealthCheckResponse) error {
+	l.mu.Lock()
+	stopped := l.stopped
+	l.mu.Unlock()
+	if stopped {
+		<-ctx.Done()
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	reply.Status = grpc_health_v1.HealthCheckResponse_SERVING
 	return nil
 }
 
@@ -189,12 +207,14 @@ func TestRenewalThatFailsIsTriedAgainAndTheLeaseGoesOn(t *testing.T) {
 }
 
 func TestCallerWaitsFiveSecondsWhileTheAdapterGoesOn(t *testing.T) {
-	leaseTest(t, func(t *testing.T, d *desk, l *leasing) {
-		l.takes = 20 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		var came []string
+		d := newDesk(Hooks{OnLateLease: func(account quota.AccountID) { came = append(came, account.String()) }})
+		l := &leasing{valid: 5 * time.Minute, generation: "g1", takes: 20 * time.Second}
+		d.play(l.answer)
+		d.adopt("{}")
 		began := time.Now()
-		if _, err := d.client.Lease(context.Background(), "work"); !errors.Is(err, ErrAway) {
-			t.Errorf("lease: %v", err)
-		}
+		wantLate(t, d, 5*time.Second)
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("waited %v", took)
 		}
@@ -202,6 +222,41 @@ func TestCallerWaitsFiveSecondsWhileTheAdapterGoesOn(t *testing.T) {
 		synctest.Wait()
 		if _, err := d.client.Lease(context.Background(), "work"); err != nil || l.count() != 1 {
 			t.Errorf("later: %v after %d calls", err, l.count())
+		}
+		d.client.DropLease("work")
+		l.set(func(l *leasing) { l.takes = time.Second })
+		_, _ = d.client.Lease(context.Background(), "work")
+		d.client.close()
+		if got := strings.Join(came, ", "); got != "p/work" {
+			t.Errorf("late leases that came: %q, want the one that was given up", got)
+		}
+	})
+}
+
+// wantLate asks for a lease that does not come from an adapter that is there.
+func wantLate(t *testing.T, d *desk, waited time.Duration) {
+	t.Helper()
+	var late *LateError
+	if _, err := d.client.Lease(context.Background(), "work"); !errors.As(err, &late) || late.Waited != waited || errors.Is(err, ErrAway) {
+		t.Errorf("lease: %v, want late after %v", err, waited)
+	}
+}
+
+func TestCredentialThatNeverComesIsLateForWhoeverWaitsToTheEnd(t *testing.T) {
+	leaseTest(t, func(t *testing.T, d *desk, l *leasing) {
+		l.takes = time.Hour
+		wantLate(t, d, 5*time.Second)
+		time.Sleep(22 * time.Second)
+		wantLate(t, d, 30*time.Second) // the call ends three seconds later
+	})
+}
+
+func TestAdapterThatAnswersNothingIsAwayAndNotItsCredentialLate(t *testing.T) {
+	leaseTest(t, func(t *testing.T, d *desk, l *leasing) {
+		l.takes, l.stopped = time.Hour, true
+		began := time.Now()
+		if _, err := d.client.Lease(context.Background(), "work"); !errors.Is(err, ErrAway) || time.Since(began) != 6*time.Second {
+			t.Errorf("lease: %v after %v", err, time.Since(began))
 		}
 	})
 }

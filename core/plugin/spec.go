@@ -78,6 +78,8 @@ type Hooks struct {
 	// OnGeneration takes a lease whose generation is another one than the last known (empty: none was known): the login
 	// behind the account changed, so authentication blockers are void.
 	OnGeneration func(account quota.AccountID, before, after string)
+	// OnLateLease takes the coming of a lease after somebody was told that it is late.
+	OnLateLease func(account quota.AccountID)
 	// OnProfile takes the profile of every newly ready adapter before its client uses it. An error fails the start for
 	// good.
 	OnProfile func(provider string, profile *providerv1.Profile) error

@@ -16,6 +16,7 @@ type timing struct {
 	observeEvery   time.Duration // between two observations of one account
 	urgentEvery    time.Duration // between two of them when an urgent header changed
 	leaseWait      time.Duration // of a caller
+	leaseProof     time.Duration // of an adapter that let a caller wait, to show that it is there
 	leaseTime      time.Duration // of the call in the background
 	leaseAhead     time.Duration // before its end a lease in use is renewed
 	refreshMemory  time.Duration // how long the answer to a refusal serves those who were refused likewise
@@ -43,6 +44,7 @@ func designTiming() timing {
 		observeEvery:   time.Second,
 		urgentEvery:    100 * time.Millisecond,
 		leaseWait:      5 * time.Second,
+		leaseProof:     time.Second,
 		leaseTime:      30 * time.Second,
 		leaseAhead:     time.Minute,
 		refreshMemory:  10 * time.Second,

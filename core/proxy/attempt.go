@@ -240,19 +240,27 @@ func (a *attempt) noLease(err error) step {
 		a.adapterAway()
 		return finished
 	}
-	a.refusedLease(refused)
-	return another
+	return a.refusedLease(refused)
 }
 
-// refusedLease leaves a blocker, unless the adapter knows nothing against the account.
-func (a *attempt) refusedLease(refused *LeaseRefusedError) {
+// refusedLease leaves a blocker, or a cooldown if nothing is known against the account.
+func (a *attempt) refusedLease(refused *LeaseRefusedError) step {
 	reason := refusalWord(refused.Code)
-	if refused.Code == providerv1.RefusalCode_REFUSAL_CODE_TEMPORARY || refused.Code == providerv1.RefusalCode_REFUSAL_CODE_UNSPECIFIED {
-		a.end()
-	} else {
+	if !refused.temporary() {
 		a.reject(quota.Rejection{Cause: quota.CauseAuth, Reason: reason})
+		a.recordAttempt(0, "auth_failed", reason)
+		return another
 	}
-	a.recordAttempt(0, "auth_failed", reason)
+	a.reject(quota.Rejection{Cause: quota.CauseCredential, Reason: reason})
+	a.recordAttempt(0, "unavailable", reason)
+	if refused.Reason != "" {
+		a.lacking = append(a.lacking, clause(refused.Reason))
+	}
+	a.failover = &Event{Operation: "failover", From: a.account.Name, Outcome: "unavailable", Reason: reason}
+	if a.livesHere() {
+		a.failover.Operation = "detour"
+	}
+	return aside
 }
 
 func refusalWord(code providerv1.RefusalCode) string {
@@ -264,7 +272,7 @@ func refusalWord(code providerv1.RefusalCode) string {
 	case providerv1.RefusalCode_REFUSAL_CODE_NOT_ELIGIBLE:
 		return "not_eligible"
 	}
-	return "temporary"
+	return "credential"
 }
 
 // recordAttempt tells of an attempt that did not succeed.

@@ -276,13 +276,14 @@ func TestUnjudgedErrorsPassAsTheyCame(t *testing.T) {
 
 func TestAnAccountWithoutLeaseIsPassedOver(t *testing.T) {
 	tests := []struct {
-		code    providerv1.RefusalCode
-		blocked bool
+		code   providerv1.RefusalCode
+		blocks bool
 	}{
 		{providerv1.RefusalCode_REFUSAL_CODE_SIGNED_OUT, true},
 		{providerv1.RefusalCode_REFUSAL_CODE_EXPIRED, true},
 		{providerv1.RefusalCode_REFUSAL_CODE_NOT_ELIGIBLE, true},
 		{providerv1.RefusalCode_REFUSAL_CODE_TEMPORARY, false},
+		{providerv1.RefusalCode_REFUSAL_CODE_UNSPECIFIED, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.code.String(), func(t *testing.T) {
@@ -292,8 +293,11 @@ func TestAnAccountWithoutLeaseIsPassedOver(t *testing.T) {
 			if got := r.accountsOf(); got != "b" {
 				t.Errorf("turns reached %q, want b", got)
 			}
-			if got := r.state.blocked(claudeA); got != tt.blocked {
-				t.Errorf("blocked %v, want %v", got, tt.blocked)
+			if got := r.state.blocked(claudeA); got != tt.blocks {
+				t.Errorf("blocked %v, want %v", got, tt.blocks)
+			}
+			if pause, cooled := r.state.cooled(claudeA); cooled == tt.blocks || cooled && pause.Cause != quota.CauseCredential {
+				t.Errorf("pause %+v, want one for the want of a credential: %v", pause, !tt.blocks)
 			}
 		})
 	}

@@ -30,7 +30,7 @@ func (x *exchange) serveBeside() {
 	case x.clientLeft():
 		b.left()
 	case errors.As(err, &refused):
-		x.signedOut(account, refused)
+		x.withoutLease(account, refused)
 	case err != nil:
 		x.adapterAway()
 	default:
@@ -58,11 +58,20 @@ func (x *exchange) besideAccount() (quota.AccountID, placement.Forecast, bool) {
 	return decision.Account, placement.Forecast{}, true
 }
 
-func (x *exchange) signedOut(account quota.AccountID, refused *LeaseRefusedError) {
+// withoutLease answers when the account has no credential to give.
+func (x *exchange) withoutLease(account quota.AccountID, refused *LeaseRefusedError) {
+	cause, outcome := providerv1.Cause_CAUSE_AUTH, "auth_failed"
+	if refused.temporary() {
+		cause, outcome = providerv1.Cause_CAUSE_CREDENTIAL, "unavailable"
+	}
+	why := ". See noria accounts list."
+	if refused.Reason != "" {
+		why = ": " + clause(refused.Reason) + "."
+	}
 	x.ownAnswer(reply{
-		sentence: fmt.Sprintf("Noria cannot use the account %s now. See noria accounts list.", account),
-		causes:   map[providerv1.Cause]int{providerv1.Cause_CAUSE_AUTH: 1},
-	}, "auth_failed", refusalWord(refused.Code))
+		sentence: fmt.Sprintf("Noria cannot use the account %s now%s", account, why),
+		causes:   map[providerv1.Cause]int{cause: 1},
+	}, outcome, refusalWord(refused.Code))
 }
 
 // beside is the one try of a request that is no turn.

@@ -43,7 +43,10 @@ type exchange struct {
 	failover *Event
 	// waited: the one wait for a throttled account was made.
 	waited bool
-	sent   progress
+	// cutOff counts attempts that the network ended; lacking tells of accounts whose credential did not come.
+	cutOff  int
+	lacking []string
+	sent    progress
 }
 
 // progress of the answer to the client.

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -145,7 +146,7 @@ func (a *attempt) renew(f *failure) step {
 	case a.clientLeft():
 		return a.left()
 	case errors.As(err, &refused):
-		a.refusedLease(refused)
+		return a.refusedLease(refused)
 	default:
 		// The adapter went away: nothing is known of whether the login could have been renewed.
 		a.end()
@@ -171,6 +172,7 @@ func (a *attempt) networkFailed(err error, conn *connection) step {
 		a.reject(quota.Rejection{Cause: quota.CauseNetwork, Reason: "network"})
 	}
 	a.recordAttempt(0, "network", "network")
+	a.cutOff++
 	if a.livesHere() || !a.route.retryable || !a.body.replayable() {
 		a.unreachable()
 		return finished
@@ -183,6 +185,10 @@ func (a *attempt) redirected(resp *http.Response) step {
 	resp.Body.Close()
 	a.end()
 	a.recordAttempt(resp.StatusCode, "unknown_error", "unknown_error")
-	a.unreachable()
+	a.ownAnswer(reply{
+		sentence: fmt.Sprintf("The %s service sends this request elsewhere (HTTP %d), where Noria does not take your account's key. See upstream in noria.hcl.",
+			a.provider, resp.StatusCode),
+		causes: map[providerv1.Cause]int{providerv1.Cause_CAUSE_TRIED: 1},
+	}, "unknown_error", "unknown_error")
 	return finished
 }

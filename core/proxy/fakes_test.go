@@ -100,7 +100,7 @@ func (s *fakeState) decide(req placement.Request) placement.Decision {
 	causes := map[string]int{}
 	var clears time.Time
 	for _, a := range s.accounts {
-		_, cooling := s.cooldowns[a]
+		pause, cooling := s.cooldowns[a]
 		switch {
 		case usable(a) && !cooling:
 			return placement.Decision{Placed: true, Account: a, How: placement.HowKnown}
@@ -111,7 +111,7 @@ func (s *fakeState) decide(req placement.Request) placement.Decision {
 				clears = b.ClearsAt
 			}
 		case cooling:
-			causes["cooldown"]++
+			causes[string(pause.Cause)]++
 		case a.Provider == req.Provider:
 			causes["tried"]++
 		}
@@ -176,7 +176,8 @@ func (s *fakeState) Reject(attempt uint64, r quota.Rejection, _ time.Time) (uint
 		s.ended["rejected"]++
 	}
 	account := a.decision.Account
-	if r.Cause == quota.CauseThrottle || r.Cause == quota.CauseNetwork {
+	switch r.Cause {
+	case quota.CauseThrottle, quota.CauseNetwork, quota.CauseCredential:
 		s.cooldowns[account] = r
 		return 0, nil
 	}
@@ -255,14 +256,15 @@ type fakeAdapters struct {
 	judged   []*providerv1.ClassifyRequest
 	observed []*providerv1.ObserveRequest
 	asked    []*providerv1.UnavailableRequest
-	// renewals of leases.
+	// renewals of leases, and how often each account's was asked for.
 	renewals int
+	wanted   map[quota.AccountID]int
 }
 
 func newFakeAdapters() *fakeAdapters {
 	return &fakeAdapters{
 		profiles: map[string]*Profile{}, bases: map[quota.AccountID]string{},
-		leases: map[quota.AccountID]*wire.Lease{}, refused: map[quota.AccountID]error{},
+		leases: map[quota.AccountID]*wire.Lease{}, refused: map[quota.AccountID]error{}, wanted: map[quota.AccountID]int{},
 	}
 }
 
@@ -281,6 +283,7 @@ func tokenLease(base, token, generation string) wire.Lease {
 func (f *fakeAdapters) Lease(_ context.Context, a quota.AccountID) (wire.Lease, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.wanted[a]++
 	if err := f.refused[a]; err != nil {
 		return wire.Lease{}, err
 	}

@@ -25,9 +25,9 @@ type State interface {
 	Complete(attempt uint64, at time.Time)
 	// Abort ends an attempt that did not get so far; after acceptance it counts as completed.
 	Abort(attempt uint64, at time.Time)
-	// Reject ends an attempt that was refused: a blocker, or a cooldown for throttling and network trouble. The sequence
-	// must be durable before a failover is attempted on account of it. After acceptance (an inspected event after
-	// commit) it records the blocker and the attempt goes on until Complete.
+	// Reject ends an attempt that was refused: a blocker, or a cooldown for throttling, network trouble and a credential
+	// that did not come. The sequence must be durable before a failover is attempted on account of it. After acceptance
+	// (an inspected event after commit) it records the blocker and the attempt goes on until Complete.
 	Reject(attempt uint64, rejection quota.Rejection, at time.Time) (sequence uint64, err error)
 	// SessionAccount is the account of the session's most recently accepted binding.
 	SessionAccount(session string) (quota.AccountID, bool)
@@ -70,13 +70,19 @@ type Verdict struct {
 // ErrAdapterAway says that the adapter is not ready and nothing cached serves.
 var ErrAdapterAway = errors.New("adapter away")
 
-// LeaseRefusedError says that an account has no lease to give.
+// LeaseRefusedError says that an account has no lease to give. Temporary ones are no fault of the account: its credential
+// did not come in time, or the adapter cannot say.
 type LeaseRefusedError struct {
-	Code   providerv1.RefusalCode
+	Code providerv1.RefusalCode
+	// Reason names the account and what to do, in one sentence for the user; it may be empty.
 	Reason string
 }
 
 func (e *LeaseRefusedError) Error() string { return "lease refused: " + e.Reason }
+
+func (e *LeaseRefusedError) temporary() bool {
+	return e.Code == providerv1.RefusalCode_REFUSAL_CODE_TEMPORARY || e.Code == providerv1.RefusalCode_REFUSAL_CODE_UNSPECIFIED
+}
 
 // Events takes what happened to requests. Implementations return at once.
 type Events interface {

@@ -19,6 +19,9 @@ const (
 	another
 	// throttled: the attempt holds a throttle's answer until it is known whether another account can take the request.
 	throttled
+	// aside: the attempt ended because the account has to pause. The next account has its turn, by a detour if the session
+	// lives here.
+	aside
 )
 
 // serveWork finds an account for a turn: each at most once, within the bounds of attempts and time.
@@ -60,6 +63,8 @@ func (x *exchange) serveWork() {
 			return
 		case throttled:
 			held = a
+			detour = detour || a.livesHere()
+		case aside:
 			detour = detour || a.livesHere()
 		}
 		if !slices.Contains(x.tried, a.account) {

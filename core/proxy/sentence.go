@@ -18,6 +18,8 @@ var causePhrases = []struct {
 	{providerv1.Cause_CAUSE_AUTH, "is signed out", "are signed out"},
 	{providerv1.Cause_CAUSE_NOT_ENTITLED, "may not use this model", "may not use this model"},
 	{providerv1.Cause_CAUSE_THROTTLED, "is throttled for a moment", "are throttled for a moment"},
+	{providerv1.Cause_CAUSE_NETWORK, "cannot reach the service over the network", "cannot reach the service over the network"},
+	{providerv1.Cause_CAUSE_CREDENTIAL, "got no credential in time", "got no credential in time"},
 	{providerv1.Cause_CAUSE_TRIED, "was tried in vain", "were tried in vain"},
 	{providerv1.Cause_CAUSE_DISABLED, "is disabled", "are disabled"},
 	{providerv1.Cause_CAUSE_ADAPTER_AWAY, "waits for its adapter", "wait for their adapter"},
@@ -26,7 +28,7 @@ var causePhrases = []struct {
 // unavailableSentence tells in plain words why nobody can serve, until when, and what to do. It is one line of ASCII:
 // one client shows it from a header.
 func (x *exchange) unavailableSentence(causes map[providerv1.Cause]int, f placement.Forecast) string {
-	return x.causeSentence(causes) + " " + x.forecastSentence(causes, f)
+	return x.withLacking(x.causeSentence(causes)) + " " + x.forecastSentence(causes, f)
 }
 
 func (x *exchange) causeSentence(causes map[providerv1.Cause]int) string {
@@ -57,6 +59,8 @@ func (x *exchange) forecastSentence(causes map[providerv1.Cause]int, f placement
 	switch {
 	case f.At.IsZero() && causes[providerv1.Cause_CAUSE_AUTH] > 0:
 		return "Sign in again with noria connect " + x.provider + "/NAME."
+	case f.At.IsZero() && (&reply{causes: causes}).passing():
+		return "Try again."
 	case f.At.IsZero():
 		return "When that changes is not known. See noria status."
 	case f.Kind == placement.ForecastExact:
@@ -64,6 +68,21 @@ func (x *exchange) forecastSentence(causes map[providerv1.Cause]int, f placement
 	}
 	return "The next one is free no later than " + x.proxy.moment(f.At) + "."
 }
+
+// maxLacking bounds the accounts that one answer names.
+const maxLacking = 3
+
+// withLacking adds to a sentence which accounts' credentials did not come, and what to do.
+func (x *exchange) withLacking(sentence string) string {
+	if len(x.lacking) == 0 {
+		return sentence
+	}
+	told := strings.Join(x.lacking[:min(len(x.lacking), maxLacking)], "; ")
+	return strings.TrimSuffix(sentence, ".") + " (" + told + ")."
+}
+
+// clause makes a reason a part of a sentence.
+func clause(reason string) string { return strings.TrimSuffix(printableASCII(reason), ".") }
 
 // moment is a time for people: with the day when it is not today, and how long that is.
 func (p *Proxy) moment(t time.Time) string {

@@ -22,9 +22,18 @@ type reply struct {
 	forecast placement.Forecast
 }
 
+// passing reports whether an account is out for trouble that may be over at any moment.
+func (r *reply) passing() bool {
+	return r.causes[providerv1.Cause_CAUSE_NETWORK]+r.causes[providerv1.Cause_CAUSE_CREDENTIAL]+r.causes[providerv1.Cause_CAUSE_THROTTLED] > 0
+}
+
 // unavailable answers when no account can serve.
 func (x *exchange) unavailable(f placement.Forecast) {
 	causes := causeCounts(f.Causes)
+	if len(causes) == 1 && causes[providerv1.Cause_CAUSE_NETWORK] > 0 {
+		x.unreachable()
+		return
+	}
 	x.ownAnswer(reply{
 		sentence: x.unavailableSentence(causes, f), causes: causes, forecast: f,
 	}, "unavailable", "no_eligible_account")
@@ -32,18 +41,22 @@ func (x *exchange) unavailable(f placement.Forecast) {
 
 // searchEnded answers when the bound of attempts, and not the pool, ended the search.
 func (x *exchange) searchEnded() {
+	if x.cutOff == x.attempts {
+		x.unreachable()
+		return
+	}
 	x.ownAnswer(reply{
-		sentence: fmt.Sprintf("Noria stopped after %s for this request without finding one of your %s accounts that can serve it. Try again, or see noria status.",
-			counted(x.attempts, "attempt"), x.provider),
+		sentence: x.withLacking(fmt.Sprintf("Noria stopped after %s for this request without finding one of your %s accounts that can serve it.",
+			counted(x.attempts, "attempt"), x.provider)) + " Try again, or see noria status.",
 		causes: map[providerv1.Cause]int{providerv1.Cause_CAUSE_TRIED: len(x.tried)},
 	}, "unavailable", "attempts_exhausted")
 }
 
-// unreachable answers when the upstream cannot be reached and no other account may be tried.
+// unreachable answers when the upstream cannot be reached, with all accounts or with the only one that may be tried.
 func (x *exchange) unreachable() {
 	x.ownAnswer(reply{
 		sentence: fmt.Sprintf("Noria could not reach the %s service over the network. Nothing was moved. Try again.", x.provider),
-		causes:   map[providerv1.Cause]int{providerv1.Cause_CAUSE_TRIED: max(len(x.tried), 1)},
+		causes:   map[providerv1.Cause]int{providerv1.Cause_CAUSE_NETWORK: max(x.cutOff, 1)},
 	}, "network", "network")
 }
 
@@ -77,7 +90,7 @@ func (x *exchange) ownAnswer(r reply, outcome, reason string) {
 	shape, ok := x.shaped(r, now)
 	if !ok {
 		shape = x.profile.fallbacks.unavailable
-		if !r.forecast.At.IsZero() {
+		if !r.forecast.At.IsZero() && !r.passing() {
 			shape = x.profile.fallbacks.unavailableUntil
 		}
 	}
@@ -138,8 +151,12 @@ func causeCounts(words map[string]int) map[providerv1.Cause]int {
 			cause = providerv1.Cause_CAUSE_NOT_ENTITLED
 		case "disabled":
 			cause = providerv1.Cause_CAUSE_DISABLED
-		case "throttle", "network", "cooldown":
+		case "throttle":
 			cause = providerv1.Cause_CAUSE_THROTTLED
+		case "network":
+			cause = providerv1.Cause_CAUSE_NETWORK
+		case "credential":
+			cause = providerv1.Cause_CAUSE_CREDENTIAL
 		}
 		counts[cause] += n
 	}
