@@ -3,7 +3,6 @@ package claude
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,14 +23,12 @@ type Adapter struct {
 	// configured is the provider block; the launcher is not told an account.
 	configured atomic.Pointer[providerConfig]
 
-	mu sync.Mutex // guards renewals
-	// renewals by home: when the official client was last asked to renew which version of the login.
-	renewals map[string]renewal
+	renewals sdk.Renewals
 }
 
 // New makes the adapter.
 func New() *Adapter {
-	return &Adapter{now: time.Now, credentials: sdk.NewCredentials(), renewals: map[string]renewal{}}
+	return &Adapter{now: time.Now, credentials: sdk.NewCredentials()}
 }
 
 // Describe says what the adapter is.

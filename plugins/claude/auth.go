@@ -45,7 +45,7 @@ func (a *Adapter) CheckAuth(ctx context.Context, account sdk.Account) (sdk.AuthS
 		return sdk.AuthStatus{}, err
 	}
 	if !account.Credential.IsZero() {
-		return a.checkCredential(ctx, account, s), nil
+		return a.checkCredential(ctx, account, s)
 	}
 	var out sdk.ClientOutput
 	var failed error
@@ -61,18 +61,20 @@ func (a *Adapter) CheckAuth(ctx context.Context, account sdk.Account) (sdk.AuthS
 }
 
 // checkCredential judges a credential by the same rules as Lease.
-func (a *Adapter) checkCredential(ctx context.Context, account sdk.Account, s settings) sdk.AuthStatus {
+func (a *Adapter) checkCredential(ctx context.Context, account sdk.Account, s settings) (sdk.AuthStatus, error) {
 	_, err := a.leaseOfCredential(ctx, account, s, s.provider.Upstream)
 	var refused *sdk.RefusalError
 	switch {
 	case errors.As(err, &refused) && refused.Code == sdk.RefusalNotEligible:
-		return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "credential", Reason: refused.Reason}
-	case errors.As(err, &refused):
-		return sdk.AuthStatus{State: sdk.AuthSignedOut, Method: "credential", Reason: refused.Reason}
+		return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "credential", Reason: refused.Reason}, nil
+	case errors.As(err, &refused) && refused.Code == sdk.RefusalSignedOut:
+		return sdk.AuthStatus{State: sdk.AuthSignedOut, Method: "credential", Reason: refused.Reason}, nil
+	case err != nil:
+		return sdk.AuthStatus{}, fmt.Errorf("check login: %w", err)
 	case s.account.APIKey:
-		return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "api_key", Reason: "a pay-as-you-go key is not used as a subscription"}
+		return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "api_key", Reason: "a pay-as-you-go key is not used as a subscription"}, nil
 	}
-	return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "oauth_token", Eligible: true}
+	return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "oauth_token", Eligible: true}, nil
 }
 
 // errStatus is returned for an answer of the official client that is not what it prints.

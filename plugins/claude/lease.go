@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
-	"time"
 
 	"github.com/noria-dev/noria/sdk"
 )
@@ -13,15 +13,6 @@ import (
 // betaOAuth must be among the beta flags of a request with a subscription's token. A client with an API key of its own
 // does not send it.
 const betaOAuth = "oauth-2025-04-20"
-
-// renewEvery keeps a login that cannot be renewed from starting the official client with every lease.
-const renewEvery = time.Minute
-
-// renewal remembers that the official client was asked to renew a login.
-type renewal struct {
-	version string
-	at      time.Time
-}
 
 // Lease hands out the account's token: the configured credential, or the access token in its home. One that is over, or
 // that was refused upstream, is left to the official client to renew, once.
@@ -78,7 +69,11 @@ func (a *Adapter) currentLogin(ctx context.Context, account sdk.Account, s setti
 func (a *Adapter) renew(ctx context.Context, s settings, version string) error {
 	home := string(s.account.Home)
 	return a.clients.Do(ctx, home, func(ctx context.Context) {
-		if !a.renewalDue(home, version) {
+		if l, err := readLogin(home); err == nil && l.version != version {
+			// Somebody else renewed it while this waited for its turn.
+			return
+		}
+		if !a.renewals.Due(home, version, a.now()) {
 			return
 		}
 		// Whether it worked shows in the file.
@@ -86,28 +81,12 @@ func (a *Adapter) renew(ctx context.Context, s settings, version string) error {
 	})
 }
 
-// renewalDue reports whether this version of the login was not given to the official client a short while ago, nor has
-// been replaced meanwhile, and notes that it is now.
-func (a *Adapter) renewalDue(home, version string) bool {
-	if l, err := readLogin(home); err == nil && l.version != version {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	last, now := a.renewals[home], a.now()
-	if last.version == version && now.Sub(last.at) < renewEvery {
-		return false
-	}
-	a.renewals[home] = renewal{version: version, at: now}
-	return true
-}
-
 // leaseOfCredential: a subscription's long-lived token and an API key travel in different headers, and a key is used only
 // when it is called one, since it costs by use.
 func (a *Adapter) leaseOfCredential(ctx context.Context, account sdk.Account, s settings, base string) (sdk.Lease, error) {
 	token, generation, err := a.credentials.Read(ctx, account.Credential)
 	if err != nil {
-		return sdk.Lease{}, sdk.Refuse(sdk.RefusalSignedOut, "the credential of "+accountName(account)+" cannot be read: "+err.Error())
+		return sdk.Lease{}, sdk.Refuse(unreadCode(err), "the credential of "+accountName(account)+" cannot be read: "+err.Error())
 	}
 	isKey := strings.HasPrefix(string(token), "sk-ant-api")
 	isSubscription := strings.HasPrefix(string(token), "sk-ant-oat")
@@ -148,7 +127,16 @@ func refuseUnread(account sdk.Account, err error) error {
 	if errors.Is(err, errSignedOut) {
 		return sdk.Refuse(sdk.RefusalSignedOut, accountName(account)+" is signed out: "+remedy(account))
 	}
-	return sdk.Refuse(sdk.RefusalSignedOut, "the login of "+accountName(account)+" cannot be read: "+err.Error())
+	return sdk.Refuse(sdk.RefusalTemporary, "the login of "+accountName(account)+" cannot be read: "+err.Error())
+}
+
+// unreadCode: only a source that is absent or empty proves that nobody is signed in. All else can pass: a vault that is
+// locked, a command that took too long.
+func unreadCode(err error) sdk.RefusalCode {
+	if errors.Is(err, sdk.ErrNoCredential) || errors.Is(err, sdk.ErrEmptyCredential) || errors.Is(err, fs.ErrNotExist) {
+		return sdk.RefusalSignedOut
+	}
+	return sdk.RefusalTemporary
 }
 
 func accountName(account sdk.Account) string { return provider + "/" + account.Name }

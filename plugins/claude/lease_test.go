@@ -74,7 +74,7 @@ func TestALoginThatStaysExpiredIsRefusedWithTheRemedy(t *testing.T) {
 	if got := runs(t, log); len(got) != 1 {
 		t.Errorf("the official client ran %d times within a minute", len(got))
 	}
-	a.now = func() time.Time { return now.Add(renewEvery) }
+	a.now = func() time.Time { return now.Add(time.Minute) }
 	_, err := a.Lease(t.Context(), account, sdk.LeaseRequest{})
 	adaptertest.Refused(t, err, "claude/work", sdk.RefusalExpired)
 	if got := runs(t, log); len(got) != 2 {
@@ -118,13 +118,16 @@ func TestAnAccountThatCannotServeSaysWhy(t *testing.T) {
 	}{
 		{"a home without a login", map[string]any{"home": homeWith(t, "")}, sdk.Credential{}, sdk.RefusalSignedOut},
 		{"a home without a subscription", map[string]any{"home": homeWith(t, `{"mcpOAuth":{}}`)}, sdk.Credential{}, sdk.RefusalSignedOut},
-		{"a broken login", map[string]any{"home": homeWith(t, `{"claudeAiOauth":{"accessToken":"CANARY`)}, sdk.Credential{}, sdk.RefusalSignedOut},
-		{"an unreadable login", map[string]any{"home": unreadable}, sdk.Credential{}, sdk.RefusalSignedOut},
+		{"a broken login", map[string]any{"home": homeWith(t, `{"claudeAiOauth":{"accessToken":"CANARY`)}, sdk.Credential{}, sdk.RefusalTemporary},
+		{"an unreadable login", map[string]any{"home": unreadable}, sdk.Credential{}, sdk.RefusalTemporary},
 		{"a login without inference", map[string]any{"home": homeWith(t, noInference)}, sdk.Credential{}, sdk.RefusalNotEligible},
 		{"neither home nor credential", nil, sdk.Credential{}, sdk.RefusalSignedOut},
 		{"a key that is not called one", nil, sdk.Credential{Value: "sk-ant-api03-CANARY"}, sdk.RefusalNotEligible},
 		{"a subscription that is called a key", map[string]any{"api_key": true}, sdk.Credential{Value: canary}, sdk.RefusalNotEligible},
 		{"a credential file that is absent", nil, sdk.Credential{File: filepath.Join(unreadable, "none")}, sdk.RefusalSignedOut},
+		{"a credential that is empty", nil, sdk.Credential{Command: []string{"true"}}, sdk.RefusalSignedOut},
+		{"a credential command that fails", nil, sdk.Credential{Command: []string{"false"}}, sdk.RefusalTemporary},
+		{"a credential file that is a folder", nil, sdk.Credential{File: unreadable}, sdk.RefusalTemporary},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

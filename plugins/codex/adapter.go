@@ -23,9 +23,9 @@ type Adapter struct {
 	// configured is the provider block; the launcher is not told an account.
 	configured atomic.Pointer[providerConfig]
 
-	mu sync.Mutex // guards renewals and readings
-	// renewals by home: when the official client was last asked to renew which version of the login.
-	renewals map[string]renewal
+	renewals sdk.Renewals
+
+	mu sync.Mutex // guards readings
 	// readings by account: the windows of the last complete reading.
 	readings map[string][]sdk.Window
 }
@@ -34,7 +34,7 @@ type Adapter struct {
 func New() *Adapter {
 	return &Adapter{
 		now: time.Now, credentials: sdk.NewCredentials(),
-		renewals: map[string]renewal{}, readings: map[string][]sdk.Window{},
+		readings: map[string][]sdk.Window{},
 	}
 }
 

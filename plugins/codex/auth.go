@@ -15,7 +15,7 @@ func (a *Adapter) CheckAuth(ctx context.Context, account sdk.Account) (sdk.AuthS
 		return sdk.AuthStatus{}, err
 	}
 	if !account.Credential.IsZero() {
-		return a.checkCredential(ctx, account, s), nil
+		return a.checkCredential(ctx, account, s)
 	}
 	info, err := ask(ctx, a, s, func(server *appServer) (accountInfo, error) { return server.account(false) })
 	if err != nil {
@@ -50,19 +50,21 @@ func absentState(s settings) sdk.AuthState {
 }
 
 // checkCredential judges a credential by the same rules as Lease.
-func (a *Adapter) checkCredential(ctx context.Context, account sdk.Account, s settings) sdk.AuthStatus {
+func (a *Adapter) checkCredential(ctx context.Context, account sdk.Account, s settings) (sdk.AuthStatus, error) {
 	_, err := a.credentialLogin(ctx, account, s)
 	var refused *sdk.RefusalError
 	switch {
-	case errors.As(err, &refused):
+	case errors.As(err, &refused) && refused.Code != sdk.RefusalTemporary:
 		states := map[sdk.RefusalCode]sdk.AuthState{
 			sdk.RefusalNotEligible: sdk.AuthSignedIn, sdk.RefusalExpired: sdk.AuthExpired, sdk.RefusalSignedOut: sdk.AuthSignedOut,
 		}
-		return sdk.AuthStatus{State: states[refused.Code], Method: "credential", Reason: refused.Reason}
+		return sdk.AuthStatus{State: states[refused.Code], Method: "credential", Reason: refused.Reason}, nil
+	case err != nil:
+		return sdk.AuthStatus{}, fmt.Errorf("check login: %w", err)
 	case s.account.APIKey:
-		return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "api_key", Reason: "a pay-as-you-go key is not used as a subscription"}
+		return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "api_key", Reason: "a pay-as-you-go key is not used as a subscription"}, nil
 	}
-	return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "access_token", Eligible: true}
+	return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "access_token", Eligible: true}, nil
 }
 
 // LoginCommand is the official login into the account's own home.

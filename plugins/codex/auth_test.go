@@ -58,6 +58,13 @@ func TestCredentialsAreJudgedWithoutAClient(t *testing.T) {
 	})
 }
 
+func TestACredentialThatCannotBeReadNowIsAnErrorAndNoState(t *testing.T) {
+	account := adaptertest.NewAccount(t, nil, nil, sdk.Credential{Command: []string{"false"}})
+	if got, err := at(now).CheckAuth(t.Context(), account); err == nil || got.State != 0 {
+		t.Errorf("CheckAuth = %+v, %v", got, err)
+	}
+}
+
 func TestLoginGoesIntoTheAccountsOwnHome(t *testing.T) {
 	command, err := New().LoginCommand(t.Context(), homeAccount(t, "/opt/codex", "/made-up/home"))
 	if err != nil || !slices.Equal(command.Argv, []string{"/opt/codex", "login"}) ||

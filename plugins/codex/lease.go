@@ -4,20 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
-	"time"
 
 	"github.com/noria-dev/noria/sdk"
 )
-
-// renewEvery keeps a login that cannot be renewed from starting the official client with every lease.
-const renewEvery = time.Minute
-
-// renewal remembers that the official client was asked to renew a login.
-type renewal struct {
-	version string
-	at      time.Time
-}
 
 // Lease hands out the account's token: the configured credential, or the access token in its home. One that is nearly
 // over, or that was refused upstream, is left to the official client to renew, once.
@@ -85,7 +76,11 @@ func (a *Adapter) currentLogin(ctx context.Context, account sdk.Account, s setti
 func (a *Adapter) renew(ctx context.Context, s settings, version string, force bool) error {
 	home := string(s.account.Home)
 	return a.clients.Do(ctx, home, func(ctx context.Context) {
-		if !a.renewalDue(home, version) {
+		if l, err := readLogin(home, false); err == nil && l.version != version {
+			// Somebody else renewed it while this waited for its turn.
+			return
+		}
+		if !a.renewals.Due(home, version, a.now()) {
 			return
 		}
 		// Whether it worked shows in the file.
@@ -96,27 +91,11 @@ func (a *Adapter) renew(ctx context.Context, s settings, version string, force b
 	})
 }
 
-// renewalDue reports whether this version of the login was not given to the official client a short while ago, nor has
-// been replaced meanwhile, and notes that it is now.
-func (a *Adapter) renewalDue(home, version string) bool {
-	if l, err := readLogin(home, false); err == nil && l.version != version {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	last, now := a.renewals[home], a.now()
-	if last.version == version && now.Sub(last.at) < renewEvery {
-		return false
-	}
-	a.renewals[home] = renewal{version: version, at: now}
-	return true
-}
-
 // credentialLogin: a key is used only when it is called one, since it costs by use.
 func (a *Adapter) credentialLogin(ctx context.Context, account sdk.Account, s settings) (login, error) {
 	token, generation, err := a.credentials.Read(ctx, account.Credential)
 	if err != nil {
-		return login{}, sdk.Refuse(sdk.RefusalSignedOut, "the credential of "+accountName(account)+" cannot be read: "+err.Error())
+		return login{}, sdk.Refuse(unreadCode(err), "the credential of "+accountName(account)+" cannot be read: "+err.Error())
 	}
 	if strings.HasPrefix(string(token), "sk-") && !s.account.APIKey {
 		return login{}, sdk.Refuse(sdk.RefusalNotEligible,
@@ -141,7 +120,16 @@ func refuseUnread(account sdk.Account, err error) error {
 		return sdk.Refuse(sdk.RefusalNotEligible,
 			"the login of "+accountName(account)+" is a pay-as-you-go API key: set api_key = true to use it, or "+remedy(account))
 	}
-	return sdk.Refuse(sdk.RefusalSignedOut, "the login of "+accountName(account)+" cannot be read: "+err.Error())
+	return sdk.Refuse(sdk.RefusalTemporary, "the login of "+accountName(account)+" cannot be read: "+err.Error())
+}
+
+// unreadCode: only a source that is absent or empty proves that nobody is signed in. All else can pass: a vault that is
+// locked, a command that took too long.
+func unreadCode(err error) sdk.RefusalCode {
+	if errors.Is(err, sdk.ErrNoCredential) || errors.Is(err, sdk.ErrEmptyCredential) || errors.Is(err, fs.ErrNotExist) {
+		return sdk.RefusalSignedOut
+	}
+	return sdk.RefusalTemporary
 }
 
 func accountName(account sdk.Account) string { return provider + "/" + account.Name }

@@ -120,14 +120,17 @@ func TestAnAccountThatCannotServeSaysWhy(t *testing.T) {
 	}{
 		{"a home without a login", map[string]any{"home": homeWith(t, "")}, sdk.Credential{}, sdk.RefusalSignedOut},
 		{"a home with an empty login", map[string]any{"home": homeWith(t, `{}`)}, sdk.Credential{}, sdk.RefusalSignedOut},
-		{"a broken login", map[string]any{"home": homeWith(t, `{"tokens":{"access_token":"CANARY`)}, sdk.Credential{}, sdk.RefusalSignedOut},
-		{"an unreadable login", map[string]any{"home": unreadable}, sdk.Credential{}, sdk.RefusalSignedOut},
+		{"a broken login", map[string]any{"home": homeWith(t, `{"tokens":{"access_token":"CANARY`)}, sdk.Credential{}, sdk.RefusalTemporary},
+		{"an unreadable login", map[string]any{"home": unreadable}, sdk.Credential{}, sdk.RefusalTemporary},
 		{"a home with a key that is not called one", map[string]any{"home": homeWith(t, keyFile)}, sdk.Credential{}, sdk.RefusalNotEligible},
 		{"a key that is wanted and not there", map[string]any{"home": homeWith(t, loginFile("x")), "api_key": true}, sdk.Credential{}, sdk.RefusalSignedOut},
 		{"neither home nor credential", nil, sdk.Credential{}, sdk.RefusalSignedOut},
 		{"a credential that is a key", nil, sdk.Credential{Value: "sk-CANARY"}, sdk.RefusalNotEligible},
 		{"a credential that is over", nil, sdk.Credential{Value: token(now, "over")}, sdk.RefusalExpired},
 		{"a credential file that is absent", nil, sdk.Credential{File: filepath.Join(unreadable, "none")}, sdk.RefusalSignedOut},
+		{"a credential that is empty", nil, sdk.Credential{Command: []string{"true"}}, sdk.RefusalSignedOut},
+		{"a credential command that fails", nil, sdk.Credential{Command: []string{"false"}}, sdk.RefusalTemporary},
+		{"a credential file that is a folder", nil, sdk.Credential{File: unreadable}, sdk.RefusalTemporary},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
