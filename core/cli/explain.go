@@ -121,7 +121,7 @@ func candidateTable(candidates []placement.Candidate) *table {
 		switch {
 		case candidate.Filtered != "":
 			step, score = candidate.Filtered, ""
-		case !candidate.Known:
+		case !candidate.Known():
 			step = "cautious"
 		}
 		t.add(candidate.Account.String(), step, score, candidate.Detail)

@@ -187,7 +187,7 @@ func (d *fakeDaemon) Explain(_ context.Context, req api.ExplainRequest) (api.Exp
 	placed := &placement.Decision{
 		Placed: true, Account: work, How: placement.HowKnown, Score: 1.2345678, Margin: 0.25, At: at.Add(-3 * time.Hour),
 		Candidates: []placement.Candidate{
-			{Account: work, Known: true, Score: 1.2345678, Terms: []placement.Term{{
+			{Account: work, Class: placement.ClassKnown, Score: 1.2345678, Terms: []placement.Term{{
 				Window: "five_hour", State: "observed", Kappa: 0.5, Used: 42.5, Reserved: 1, Committed: 10.25, New: 20, HoursLeft: 2.2333, Rate: 32.5, Sustainable: 40,
 			}}},
 			{Account: personal, Filtered: "blocked", Detail: "quota of window five_hour"},

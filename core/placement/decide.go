@@ -46,7 +46,7 @@ func Decide(v View, req Request) Decision {
 	}
 	c := &candidates[chosen]
 	d.Placed, d.Account, d.How, d.Score = true, c.Account, HowCautious, c.Score
-	if c.Known {
+	if c.Known() {
 		d.How = HowKnown
 	}
 	if v.Bound != nil && v.Bound.ID == c.Account {
@@ -210,7 +210,7 @@ func (r rank) before(other rank) bool {
 // evidence shows room, then those without evidence, then those whose last evidence shows none.
 func (c *Candidate) rank() rank {
 	switch {
-	case c.Known:
+	case c.Known():
 		return rank{}
 	case c.Class == ClassUnknown:
 		return rank{class: 1, unconfirmed: c.Unconfirmed, evidence: 1}
@@ -231,7 +231,7 @@ func lighter(c, best *Candidate, at, bestAt int) bool {
 	return at < bestAt
 }
 
-// margin to the next candidate of the same rank.
+// margin to the best other candidate of the same class.
 func margin(candidates []Candidate, chosen int) float64 {
 	next := -1
 	for i := range candidates {

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -311,10 +312,8 @@ func TestForecast(t *testing.T) {
 			if f.Kind != c.kind || !f.At.Equal(c.at) || f.Account.Name != c.account {
 				t.Errorf("forecast = %+v", f)
 			}
-			for cause, n := range c.causes {
-				if f.Causes[cause] != n {
-					t.Errorf("causes = %v, want %v", f.Causes, c.causes)
-				}
+			if !maps.Equal(f.Causes, c.causes) {
+				t.Errorf("causes = %v, want %v", f.Causes, c.causes)
 			}
 		})
 	}

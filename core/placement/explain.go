@@ -90,7 +90,7 @@ func Sentence(d Decision) string {
 	rivals := 0
 	for i := range d.Candidates {
 		c := &d.Candidates[i]
-		if c.Account != d.Account && c.Filtered == "" && c.Known == (d.How == HowKnown) {
+		if c.Account != d.Account && c.Filtered == "" && c.Known() == (d.How == HowKnown) {
 			rivals++
 		}
 	}
@@ -118,9 +118,9 @@ func (f Forecast) Sentence() string {
 	if f.Kind == ForecastUnknown || f.Kind == "" {
 		return "When that changes is not known" + f.remedy()
 	}
-	when := "At " + f.At.UTC().Format(timeLayout)
+	when := "At " + formatted(f.At)
 	if f.Kind == ForecastNoLaterThan {
-		when = "No later than " + f.At.UTC().Format(timeLayout)
+		when = "No later than " + formatted(f.At)
 	}
 	if f.Window != "" {
 		return fmt.Sprintf("%s: %s of %s", when, f.Window, f.Account)
@@ -147,38 +147,43 @@ func causes(counts map[string]int) string {
 	if len(counts) == 0 {
 		return "none is configured"
 	}
-	words := map[string]string{
-		string(quota.CauseQuota): "out of quota", string(quota.CauseAuth): "signed out", string(quota.CauseNotEntitled): "not entitled",
-		string(quota.CauseThrottle): "throttled", string(quota.CauseNetwork): "unreachable",
-		string(quota.CauseCredential): "without a credential in time",
-		FilteredDisabled:              "disabled", FilteredModel: "not for this model", FilteredTried: "tried in vain",
-	}
 	var parts []string
 	for _, cause := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%d %s", counts[cause], cmp.Or(words[cause], cause)))
+		parts = append(parts, fmt.Sprintf("%d %s", counts[cause], inWords(cause)))
 	}
 	return strings.Join(parts, ", ")
 }
 
+// inWords says what a cause or a filter makes of an account.
+func inWords(cause string) string {
+	switch cause {
+	case string(quota.CauseQuota):
+		return "out of quota"
+	case string(quota.CauseAuth):
+		return "signed out"
+	case string(quota.CauseNotEntitled):
+		return "not entitled"
+	case string(quota.CauseThrottle):
+		return "throttled"
+	case string(quota.CauseNetwork):
+		return "unreachable"
+	case string(quota.CauseCredential):
+		return "without a credential in time"
+	case FilteredDisabled:
+		return "disabled"
+	case FilteredModel:
+		return "not for this model"
+	case FilteredTried:
+		return "tried in vain"
+	}
+	return cause
+}
+
 // describe says in words what keeps an account away.
 func describe(b quota.Blocker) string {
-	text := string(b.Cause)
-	switch b.Cause {
-	case quota.CauseQuota:
-		text = "out of quota"
-		if b.Shown {
-			text = "shown as used up"
-		}
-	case quota.CauseAuth:
-		text = "signed out"
-	case quota.CauseNotEntitled:
-		text = "not entitled"
-	case quota.CauseThrottle:
-		text = "throttled"
-	case quota.CauseNetwork:
-		text = "unreachable"
-	case quota.CauseCredential:
-		text = "without a credential in time"
+	text := inWords(string(b.Cause))
+	if b.Shown {
+		text = "shown as used up"
 	}
 	if b.Window != "" {
 		text += " (" + b.Window + ")"

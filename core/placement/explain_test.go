@@ -64,3 +64,19 @@ func TestExplain(t *testing.T) {
 		})
 	}
 }
+
+func TestEveryCauseHasOneWording(t *testing.T) {
+	for _, cause := range []string{
+		string(quota.CauseQuota), string(quota.CauseAuth), string(quota.CauseNotEntitled), string(quota.CauseThrottle),
+		string(quota.CauseNetwork), string(quota.CauseCredential), FilteredDisabled, FilteredModel, FilteredTried,
+	} {
+		words := inWords(cause)
+		if words == cause && cause != FilteredDisabled {
+			t.Errorf("%s has no words", cause)
+		}
+		counted, described := causes(map[string]int{cause: 2}), describe(quota.Blocker{Cause: quota.Cause(cause)})
+		if counted != "2 "+words || described != words {
+			t.Errorf("%s is %q when counted and %q when described", cause, counted, described)
+		}
+	}
+}

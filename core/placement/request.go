@@ -45,7 +45,8 @@ type Decision struct {
 	Account quota.AccountID `json:"account,omitzero"`
 	How     How             `json:"how,omitempty"`
 	Score   float64         `json:"score"`
-	// Margin to the next candidate of the same class.
+	// Margin to the best other candidate of the same class. It may be negative for a cautious attempt: there the score
+	// comes last.
 	Margin float64 `json:"margin"`
 	// Bound: the session and model had a binding to Account when this was decided.
 	Bound bool `json:"bound"`
@@ -86,9 +87,8 @@ type Candidate struct {
 	Filtered string `json:"filtered,omitempty"`
 	// Detail in words for Filtered.
 	Detail string `json:"detail,omitempty"`
-	// Class by what is known of its windows; Known if it is ClassKnown.
+	// Class by what is known of its windows; empty if it was not scored.
 	Class Class   `json:"class,omitempty"`
-	Known bool    `json:"known"`
 	Score float64 `json:"score"`
 	// Room: no applicable window is full on the last evidence. Unconfirmed counts cautious attempts under way.
 	Room        bool `json:"room"`
@@ -98,6 +98,9 @@ type Candidate struct {
 	PlacedAt time.Time `json:"placed_at,omitzero"`
 	Terms    []Term    `json:"terms,omitempty"`
 }
+
+// Known reports whether all windows that count are in a known state.
+func (c *Candidate) Known() bool { return c.Class == ClassKnown }
 
 // Term is the arithmetic of one applicable window; see the package documentation for the symbols.
 type Term struct {

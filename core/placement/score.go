@@ -52,7 +52,6 @@ func (s scoring) score(c *Candidate, terms []Term) []Term {
 	if !declared {
 		c.Class = ClassUnknown
 	}
-	c.Known = c.Class == ClassKnown
 	if c.Class != ClassUnknown && !math.IsInf(rate, 1) {
 		c.Score = rate / sustainable
 	}
@@ -64,7 +63,7 @@ func (c *Candidate) classify(w *quota.Window, state quota.State) {
 	case !w.Declared || state.Known():
 	case state == quota.StateUnknown:
 		c.Class = ClassUnknown
-	case c.Class == ClassKnown:
+	case c.Known():
 		c.Class = ClassStale
 	}
 }
