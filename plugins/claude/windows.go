@@ -112,7 +112,8 @@ func (l *limits) applyClaim() {
 	}
 	c := l.clock(named.id)
 	if c == nil {
-		l.clocks = append(l.clocks, named)
+		// The window that was named is told before any other.
+		l.clocks = append(l.clocks[:min(len(l.clocks), maxClocks-1)], named)
 		c = &l.clocks[len(l.clocks)-1]
 	}
 	c.rejected = true

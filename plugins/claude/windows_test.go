@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -156,5 +157,18 @@ func TestWindowsAreBoundedAndInOrder(t *testing.T) {
 		if !slices.Equal(first, ids) {
 			t.Error("two readings of the same headers differ")
 		}
+	}
+}
+
+func TestTheClaimedWindowHasRoomAmongTooMany(t *testing.T) {
+	header := http.Header{}
+	header.Set(headerPrefix+"status", rejected)
+	header.Set(headerPrefix+"representative-claim", "seven_day_zeta")
+	for i := range maxClocks + 4 {
+		header.Set(fmt.Sprintf("%s7d_m%02d-utilization", headerPrefix, i), "0.5")
+	}
+	l := readLimits(header, now)
+	if len(l.clocks) != maxClocks || l.clocks[maxClocks-1].id != "seven_day_zeta" || !l.clocks[maxClocks-1].rejected {
+		t.Errorf("%d clocks, the last %+v", len(l.clocks), l.clocks[len(l.clocks)-1])
 	}
 }

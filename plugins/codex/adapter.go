@@ -67,10 +67,10 @@ func (a *Adapter) Windows(account sdk.Account) (windows []sdk.WindowDeclaration,
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.readings[account.Name]) == 0 {
-		return []sdk.WindowDeclaration{{ID: sdk.WindowLabel(week), Kind: sdk.WindowWeekly, Length: week}}, false
+		return []sdk.WindowDeclaration{sdk.WindowOf(week).Declaration()}, false
 	}
 	for _, w := range a.readings[account.Name] {
-		windows = append(windows, sdk.WindowDeclaration{ID: w.ID, Kind: w.Kind, Length: w.Length, Models: w.Models, Label: w.Label})
+		windows = append(windows, w.Declaration())
 	}
 	return windows, false
 }

@@ -54,15 +54,10 @@ func (f figures) window(l limit, observedAt time.Time) (sdk.Window, bool) {
 		return sdk.Window{}, false
 	}
 	length := time.Duration(f.minutes) * time.Minute
-	w := sdk.Window{
-		ID: sdk.WindowLabel(length), Kind: sdk.WindowRolling, Length: length, UsedPercent: f.used,
-		ResetsAt: f.reset, State: sdk.StateObserved, ObservedAt: observedAt,
-	}
+	w := sdk.WindowOf(length)
+	w.UsedPercent, w.ResetsAt, w.State, w.ObservedAt = f.used, f.reset, sdk.StateObserved, observedAt
 	if !f.reset.IsZero() {
 		w.ResetsAt = sdk.ResetWithin(f.reset, observedAt, length)
-	}
-	if length == week {
-		w.Kind = sdk.WindowWeekly
 	}
 	if l.named() {
 		if !plain.MatchString(l.id) || !plain.MatchString(l.name) {

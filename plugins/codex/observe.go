@@ -27,10 +27,25 @@ func (*Adapter) Observe(_ context.Context, _ sdk.Account, obs sdk.Observation) (
 	}
 	for _, event := range obs.Events {
 		if event.Type == eventRateLimits {
-			windows = append(windows, eventWindows(event.Data, obs.ObservedAt)...)
+			windows = supersede(windows, eventWindows(event.Data, obs.ObservedAt))
 		}
 	}
 	return windows, nil
+}
+
+// supersede puts the later word on a window in place of the earlier one. What is exhausted once stays so: neither source
+// takes back what the other said was reached.
+func supersede(windows, later []sdk.Window) []sdk.Window {
+	for _, w := range later {
+		at := slices.IndexFunc(windows, func(other sdk.Window) bool { return other.ID == w.ID })
+		switch {
+		case at < 0 && len(windows) < maxWindows:
+			windows = append(windows, w)
+		case at >= 0 && windows[at].State != sdk.StateExhausted:
+			windows[at] = w
+		}
+	}
+	return windows
 }
 
 type eventSlot struct {

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -53,6 +54,36 @@ func headers(pairs ...string) http.Header {
 		header.Set("x-codex-"+pairs[i], pairs[i+1])
 	}
 	return header
+}
+
+func TestTheEventIsTheLaterWordOnAWindowOfTheHeaders(t *testing.T) {
+	event := func(reached bool, used int) sdk.Event {
+		return sdk.Event{Type: eventRateLimits, Data: fmt.Appendf(nil,
+			`{"rate_limits":{"limit_reached":%v,"primary":{"used_percent":%d,"window_minutes":300}}}`, reached, used)}
+	}
+	cases := []struct {
+		name    string
+		headers http.Header
+		event   sdk.Event
+		want    seen
+	}{
+		{"a newer figure", headers("primary-used-percent", "40", "primary-window-minutes", "300"), event(false, 41), seen{41, 0, sdk.StateObserved}},
+		{"a limit that was reached meanwhile", headers("primary-used-percent", "99", "primary-window-minutes", "300"),
+			event(true, 100), seen{100, 0, sdk.StateExhausted}},
+		{"a limit that the headers say was reached", headers("primary-used-percent", "100", "primary-window-minutes", "300",
+			"rate-limit-reached-type", "primary"), event(false, 100), seen{100, 0, sdk.StateExhausted}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			windows, err := New().Observe(t.Context(), sdk.Account{}, sdk.Observation{Status: http.StatusOK, Header: c.headers, Events: []sdk.Event{c.event}})
+			if err != nil || len(windows) != 1 {
+				t.Fatalf("windows = %+v, %v", windows, err)
+			}
+			if got := summary(windows)["5h"]; got != c.want {
+				t.Errorf("window = %v, want %v", got, c.want)
+			}
+		})
+	}
 }
 
 func TestObserveReadsHeadersByTheirLength(t *testing.T) {

@@ -93,12 +93,8 @@ func (a *adapter) Classify(_ context.Context, _ sdk.Account, resp sdk.Response) 
 		}, nil
 	case resp.Status == http.StatusUnauthorized, resp.Status == http.StatusForbidden:
 		return sdk.Verdict{Outcome: sdk.OutcomeAuthFailed, Scope: sdk.ScopeAccount, Reason: "invalid_token"}, nil
-	case resp.Status == http.StatusTooManyRequests:
-		return sdk.Verdict{Outcome: sdk.OutcomeThrottled, Scope: sdk.ScopeAccount, Reason: "rate_limited"}, nil
-	case resp.Status >= 500:
-		return sdk.Verdict{Outcome: sdk.OutcomeOverloaded, Scope: sdk.ScopeProvider, Reason: "server_error"}, nil
-	case resp.Status >= 400 && resp.Event == nil:
-		return sdk.Verdict{Outcome: sdk.OutcomeClientError, Scope: sdk.ScopeRequest, Reason: "invalid_request"}, nil
+	case resp.Event != nil:
+		return sdk.Verdict{Outcome: sdk.OutcomeUnknownError, Scope: sdk.ScopeRequest, Reason: "unknown_error"}, nil
 	}
-	return sdk.Verdict{Outcome: sdk.OutcomeUnknownError, Scope: sdk.ScopeRequest, Reason: "unknown_error"}, nil
+	return sdk.VerdictByStatus(resp), nil
 }
