@@ -112,18 +112,6 @@ func name(s string) string {
 	return s
 }
 
-// secretShaped tells keys by their vendors' prefixes, and JSON web tokens, at the start of any word of s.
-func secretShaped(s string) bool {
-	for _, prefix := range []string{"sk-", "sk_", "eyJ", "Bearer", "bearer", "oauth_", "ghp_", "xox"} {
-		for at := range len(s) {
-			if strings.HasPrefix(s[at:], prefix) && (at == 0 || !isAlphanumeric(s[at-1])) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // minRun is longer than any word of a model's or an account's name, and shorter than a credential.
 const minRun = 24
 

@@ -1,8 +1,11 @@
 package events
 
 import (
+	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -13,18 +16,50 @@ const Redacted = "[redacted]"
 // minSecret is the length from which a word is worth protecting; shorter ones would eat ordinary text.
 const minSecret = 8
 
-// What credentials look like in text.
+// keyPrefixes are what vendors' keys begin with, before a dash or an underscore.
+func keyPrefixes() []string {
+	return []string{"sk", "rk", "pk", "sess", "oauth", "ghp", "gho", "ghu", "ghs", "github_pat", "xoxa", "xoxb", "xoxp"}
+}
+
+// tokenPrefix is what a JSON web token begins with: base64 of a brace and a quotation mark.
+const tokenPrefix = "eyJ"
+
+// What else credentials look like in text.
 const (
-	// A field or header by its name, plain or in JSON, even in JSON that is a string of JSON.
+	// A field or header by its name, plain or in JSON, even in JSON that is a string of JSON; the whole list where it has
+	// several values, as in a header that Go printed.
 	fieldShape = `(?i)((?:authorization|cookie|x-api-key|x-noria-key|api[_-]?key|(?:access|refresh|id)_?token|client_secret|password)` +
-		`\\?["']?\s*[:=]\s*\\?["']?)(?:(?:bearer|basic)\s+)?[^\s"'\\,;}&\]\[]+`
-	// A key with a vendor's prefix, or a JSON web token.
-	keyShape = `\b(?:sk|rk|pk|sess|oauth|ghp|gho|xox[abp])[-_][A-Za-z0-9_-]{8,}` +
-		`|\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?`
+		`\\?["']?\s*[:=]\s*\\?["']?)(?:\[[^\]\n]*\]?|(?:(?:bearer|basic)\s+)?[^\s"'\\,;}&\]\[]+)`
 	bearerShape = `(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}`
 	// The client key may be the first element of a path.
 	pathShape = `(/k/)[^/\s"'?#]+`
 )
+
+// keyShape is a vendor's key or a JSON web token.
+func keyShape() string {
+	return fmt.Sprintf(`\b(?:%s)[-_][A-Za-z0-9_-]{%d,}|\b%s[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?`,
+		strings.Join(keyPrefixes(), "|"), minSecret, tokenPrefix)
+}
+
+// secretShaped tells keys and web tokens by how they begin, at the start of any word of s.
+func secretShaped(s string) bool {
+	for at := range len(s) {
+		if (at == 0 || !isAlphanumeric(s[at-1])) && (strings.HasPrefix(s[at:], tokenPrefix) || keyShaped(s[at:])) {
+			return true
+		}
+	}
+	return false
+}
+
+func keyShaped(s string) bool {
+	for _, prefix := range keyPrefixes() {
+		rest, found := strings.CutPrefix(s, prefix)
+		if found && len(rest) > minSecret && (rest[0] == '-' || rest[0] == '_') {
+			return true
+		}
+	}
+	return false
+}
 
 // Redactor takes credentials out of text: those it was told of, and whatever has the shape of one. It is safe for
 // concurrent use.
@@ -49,7 +84,7 @@ func NewRedactor() *Redactor {
 		replacer: strings.NewReplacer(),
 		shapes: []shape{
 			{regexp.MustCompile(fieldShape), "${1}" + Redacted},
-			{regexp.MustCompile(keyShape), Redacted},
+			{regexp.MustCompile(keyShape()), Redacted},
 			{regexp.MustCompile(bearerShape), "${1}" + Redacted},
 			{regexp.MustCompile(pathShape), "${1}" + Redacted},
 		},
@@ -73,8 +108,10 @@ func (r *Redactor) count(secret string, by int) {
 	if r.known[secret] += by; r.known[secret] == 0 {
 		delete(r.known, secret)
 	}
-	pairs := make([]string, 0, 2*len(r.known))
-	for known := range r.known {
+	// Of secrets that begin alike the replacer takes the first: the longest, or its end would stay.
+	longestFirst := slices.SortedFunc(maps.Keys(r.known), func(a, b string) int { return len(b) - len(a) })
+	pairs := make([]string, 0, 2*len(longestFirst))
+	for _, known := range longestFirst {
 		pairs = append(pairs, known, Redacted)
 	}
 	r.replacer = strings.NewReplacer(pairs...)
