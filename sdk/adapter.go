@@ -258,6 +258,17 @@ type Unavailability struct {
 	Now      time.Time
 }
 
+// Passing reports whether an account is out for trouble that nobody dates and that may be over at any moment: the network,
+// a credential that cannot be had now, throttling without a known end. A client should then be free to ask again by
+// itself: an answer that ends its turn, or that it takes for a spent allowance, keeps it from an account that can serve.
+func (u Unavailability) Passing() bool {
+	undated := u.Causes[CauseNetwork] + u.Causes[CauseCredential]
+	if u.ForecastKind != ForecastExact {
+		undated += u.Causes[CauseThrottled]
+	}
+	return undated > 0
+}
+
 // Severity of a Diagnostic.
 type Severity int
 

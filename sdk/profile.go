@@ -195,7 +195,8 @@ const (
 	RefusalTemporary   = providerv1.RefusalCode_REFUSAL_CODE_TEMPORARY
 )
 
-// Causes why an account cannot serve.
+// Causes why an account cannot serve. Of those that nobody's clock ends, CauseNetwork says that the upstream could not be
+// reached, and CauseCredential that the account's credential cannot be had now: see [Unavailability.Passing].
 const (
 	CauseQuota       = providerv1.Cause_CAUSE_QUOTA
 	CauseAuth        = providerv1.Cause_CAUSE_AUTH
@@ -204,6 +205,8 @@ const (
 	CauseThrottled   = providerv1.Cause_CAUSE_THROTTLED
 	CauseAdapterAway = providerv1.Cause_CAUSE_ADAPTER_AWAY
 	CauseTried       = providerv1.Cause_CAUSE_TRIED
+	CauseNetwork     = providerv1.Cause_CAUSE_NETWORK
+	CauseCredential  = providerv1.Cause_CAUSE_CREDENTIAL
 )
 
 // Kinds of a forecast.

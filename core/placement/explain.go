@@ -168,7 +168,7 @@ func inWords(cause string) string {
 	case string(quota.CauseNetwork):
 		return "unreachable"
 	case string(quota.CauseCredential):
-		return "without a credential in time"
+		return "without a credential for now"
 	case FilteredDisabled:
 		return "disabled"
 	case FilteredModel:

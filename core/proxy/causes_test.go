@@ -168,12 +168,12 @@ func TestAnswersNameTheAccountsWhoseCredentialDidNotCome(t *testing.T) {
 	}{
 		{"the only account", func(r *rig) {
 			r.state.accounts = []quota.AccountID{claudeA}
-		}, []string{"Your claude account cannot serve this request: it got no credential in time " + why + ". Try again."},
+		}, []string{"Your claude account cannot serve this request: it cannot get its credential now " + why + ". Try again."},
 			map[providerv1.Cause]int{providerv1.Cause_CAUSE_CREDENTIAL: 1}},
 		{"beside one that is exhausted", func(r *rig) {
 			r.state.accounts = []quota.AccountID{claudeA, claudeB}
 			r.state.blockers[claudeB] = []quota.Rejection{{Cause: quota.CauseQuota, ClearsAt: resets}}
-		}, []string{"None of your 2 claude accounts", "1 has used up its quota, 1 got no credential in time " + why + ". The next one"},
+		}, []string{"None of your 2 claude accounts", "1 has used up its quota, 1 cannot get its credential now " + why + ". The next one"},
 			map[providerv1.Cause]int{providerv1.Cause_CAUSE_QUOTA: 1, providerv1.Cause_CAUSE_CREDENTIAL: 1}},
 		{"no more than three of many", func(r *rig) {
 			for _, name := range []string{"d", "e"} {
@@ -182,7 +182,7 @@ func TestAnswersNameTheAccountsWhoseCredentialDidNotCome(t *testing.T) {
 			for _, a := range r.state.accounts {
 				r.refuse(a, late(a))
 			}
-		}, []string{"None of your 5 claude accounts", "5 got no credential in time (the credential of claude/a", "the credential of claude/c did not come within 5s: see what its command waits for)."},
+		}, []string{"None of your 5 claude accounts", "5 cannot get their credential now (the credential of claude/a", "the credential of claude/c did not come within 5s: see what its command waits for)."},
 			map[providerv1.Cause]int{providerv1.Cause_CAUSE_CREDENTIAL: 5}},
 	}
 	for _, tt := range tests {

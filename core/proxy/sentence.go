@@ -19,7 +19,7 @@ var causePhrases = []struct {
 	{providerv1.Cause_CAUSE_NOT_ENTITLED, "may not use this model", "may not use this model"},
 	{providerv1.Cause_CAUSE_THROTTLED, "is throttled for a moment", "are throttled for a moment"},
 	{providerv1.Cause_CAUSE_NETWORK, "cannot reach the service over the network", "cannot reach the service over the network"},
-	{providerv1.Cause_CAUSE_CREDENTIAL, "got no credential in time", "got no credential in time"},
+	{providerv1.Cause_CAUSE_CREDENTIAL, "cannot get its credential now", "cannot get their credential now"},
 	{providerv1.Cause_CAUSE_TRIED, "was tried in vain", "were tried in vain"},
 	{providerv1.Cause_CAUSE_DISABLED, "is disabled", "are disabled"},
 	{providerv1.Cause_CAUSE_ADAPTER_AWAY, "waits for its adapter", "wait for their adapter"},

@@ -9,6 +9,9 @@ import (
 	"github.com/noria-dev/noria/sdk"
 )
 
+// headerRetry tells the client whether to ask again. Without it the client's own rules hold.
+const headerRetry = "x-should-retry"
+
 // mixedClaim is no window's name to the client: it says "usage limit" then, with the time.
 const mixedClaim = "noria_pool"
 
@@ -16,9 +19,14 @@ const mixedClaim = "noria_pool"
 //
 // With a known reset it is a quota answer: the client stops at once, shows the time, and the newer one goes on by itself
 // after it. Without one, or when somebody has to sign in, it is a 503 that is not to be retried, whose message the client
-// shows as it is. Limit headers on any status but 429 would mislead the client's own display.
+// shows as it is. Limit headers on any status but 429 would mislead the client's own display. Where the network or the
+// like is among the causes it is a 503 as the client knows it: it asks again up to ten times within three minutes, and
+// then shows the message.
 func (*Adapter) Unavailable(_ context.Context, req sdk.Unavailability) (sdk.Answer, error) {
-	if req.Causes[sdk.CauseQuota] == 0 || !req.ForecastAt.After(req.Now) {
+	switch {
+	case req.Passing():
+		return retryable(unavailable(req.Sentence)), nil
+	case req.Causes[sdk.CauseQuota] == 0 || !req.ForecastAt.After(req.Now):
 		return unavailable(req.Sentence), nil
 	}
 	return limited(req.Sentence, claimOf(req.GoverningWindow), strconv.FormatInt(req.ForecastAt.Unix(), 10)), nil
@@ -72,8 +80,14 @@ func errorAnswer(status int, errorType, message string) sdk.Answer {
 	return sdk.Answer{
 		Status: status,
 		Header: map[string]string{
-			"content-type": "application/json", "x-should-retry": "false",
+			"content-type": "application/json", headerRetry: "false",
 		},
 		Body: body,
 	}
+}
+
+// retryable leaves it to the client how often it asks again.
+func retryable(answer sdk.Answer) sdk.Answer {
+	delete(answer.Header, headerRetry)
+	return answer
 }

@@ -38,6 +38,9 @@ func TestUnavailableSpeaksTheClientsLanguage(t *testing.T) {
 			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 3}, ForecastAt: now.Add(-time.Second)}, http.StatusServiceUnavailable, nil},
 		{"signing in is not quota",
 			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseAuth: 3}, ForecastAt: adaptertest.Unix(1796003600)}, http.StatusServiceUnavailable, nil},
+		{"a throttle whose end the provider told has its time",
+			sdk.Unavailability{Causes: map[sdk.Cause]int{sdk.CauseQuota: 1, sdk.CauseThrottled: 1}, ForecastAt: adaptertest.Unix(1796003600), ForecastKind: sdk.ForecastExact},
+			http.StatusTooManyRequests, limit(mixedClaim, "1796003600")},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,6 +63,31 @@ func TestUnavailableSpeaksTheClientsLanguage(t *testing.T) {
 			for name, value := range c.header {
 				if answer.Header[name] != value {
 					t.Errorf("%s: %q, want %q", name, answer.Header[name], value)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatMayBeOverAtAnyMomentIsLeftToTheClientToRetry(t *testing.T) {
+	for name, causes := range map[string]map[sdk.Cause]int{
+		"the network of all accounts":        {sdk.CauseNetwork: 3},
+		"the network of one, beside quota":   {sdk.CauseQuota: 2, sdk.CauseNetwork: 1},
+		"the network of one, beside sign-in": {sdk.CauseAuth: 2, sdk.CauseNetwork: 1},
+		"a late credential beside quota":     {sdk.CauseQuota: 2, sdk.CauseCredential: 1},
+		"a throttle without a known end":     {sdk.CauseQuota: 2, sdk.CauseThrottled: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer, err := New().Unavailable(t.Context(), sdk.Unavailability{
+				Causes: causes, GoverningWindow: windowSevenDay, ForecastAt: adaptertest.Unix(1796003600), ForecastKind: sdk.ForecastNoLaterThan,
+				Now: adaptertest.Unix(1796000000), Sentence: sentence,
+			})
+			if err != nil || answer.Status != http.StatusServiceUnavailable || messageOf(t, answer) != sentence {
+				t.Fatalf("answer %d %s, %v", answer.Status, answer.Body, err)
+			}
+			for header := range answer.Header {
+				if header != "content-type" {
+					t.Errorf("header %s: the client takes it for a limit, or does not ask again", header)
 				}
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,29 @@ func TestUnavailableSpeaksTheClientsLanguage(t *testing.T) {
 			}
 			if promo := answer.Header["x-codex-promo-message"]; promo != strings.TrimSuffix(strings.ReplaceAll(sentence, "–", " "), ".") {
 				t.Errorf("promo message = %q", promo)
+			}
+		})
+	}
+}
+
+func TestWhatMayBeOverAtAnyMomentIsLeftToTheClientToRetry(t *testing.T) {
+	at := adaptertest.Unix(1796000000)
+	for name, causes := range map[string]map[sdk.Cause]int{
+		"the network of all accounts":      {sdk.CauseNetwork: 3},
+		"the network of one, beside quota": {sdk.CauseQuota: 2, sdk.CauseNetwork: 1},
+		"a late credential beside quota":   {sdk.CauseQuota: 2, sdk.CauseCredential: 1},
+		"a throttle without a known end":   {sdk.CauseQuota: 2, sdk.CauseThrottled: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer, err := New().Unavailable(t.Context(), sdk.Unavailability{
+				Causes: causes, ForecastAt: at.Add(time.Hour), ForecastKind: sdk.ForecastNoLaterThan, Now: at, Sentence: sentence,
+			})
+			// Not 400 or 429, which end the turn, not 401, and no 5xx, which the client repeats thirty times.
+			if err != nil || answer.Status != http.StatusFailedDependency || string(answer.Body)+"." != sentence {
+				t.Fatalf("answer %d %s, %v", answer.Status, answer.Body, err)
+			}
+			if pause, err := strconv.Atoi(answer.Header["retry-after"]); err != nil || pause > 5 {
+				t.Errorf("the client waits %s seconds in silence", answer.Header["retry-after"])
 			}
 		})
 	}

@@ -13,16 +13,29 @@ import (
 // Unavailable answers a request that no account can serve.
 //
 // With a known reset it is a usage limit, which ends the client's turn at once; it shows the time and the promo message,
-// which is our sentence. Everything else is a plain 400, which is terminal too and shown as it is: the client repeats a
-// 401 eighteen times and a 5xx thirty times.
+// which is our sentence. Where the network or the like is among the causes it is one that the client asks again after.
+// Everything else is a plain 400, which is terminal and shown as it is: the client repeats a 401 eighteen times and a 5xx
+// thirty times.
 func (*Adapter) Unavailable(_ context.Context, req sdk.Unavailability) (sdk.Answer, error) {
-	if req.Causes[sdk.CauseQuota] == 0 || !req.ForecastAt.After(req.Now) {
+	switch {
+	case req.Passing():
+		return passing(req.Sentence), nil
+	case req.Causes[sdk.CauseQuota] == 0 || !req.ForecastAt.After(req.Now):
 		return sentenceAnswer(http.StatusBadRequest, req.Sentence), nil
 	}
 	unix := strconv.FormatInt(req.ForecastAt.Unix(), 10)
 	seconds := strconv.FormatInt(int64(req.ForecastAt.Sub(req.Now).Seconds())+1, 10)
 	// The client goes on with ", or try again at" and the time.
 	return limited(printable(strings.TrimSuffix(req.Sentence, ".")), quote(req.Sentence), unix, seconds), nil
+}
+
+// passing is an answer that the client shows to its user at once and asks again after, five times, as long later as it is
+// told. So it treats a status of the 400s that it has no meaning for; with a 5xx it asks thirty times.
+func passing(sentence string) sdk.Answer {
+	// The client goes on with ", url:" and where it asked.
+	answer := sentenceAnswer(http.StatusFailedDependency, strings.TrimSuffix(sentence, "."))
+	answer.Header["retry-after"] = "3"
+	return answer
 }
 
 // fallbacks are the same answers as templates, for when the adapter is not asked.

@@ -223,25 +223,43 @@ func (s *suite) checkLaunch(c *providerv1.OfficialCommand, err error, f *finding
 	}
 }
 
+// checkUnavailable asks for every cause, alone and beside a spent quota, and for every kind of forecast.
 func (s *suite) checkUnavailable(ctx context.Context, f *findings) {
 	ctx, cancel := context.WithTimeout(ctx, otherTime)
 	defer cancel()
-	now := s.fixtures.at(time.Time{})
-	for kind := range providerv1.ForecastKind_name {
-		resp, err := s.provider.Unavailable(ctx, &providerv1.UnavailableRequest{RequestId: "r1", Route: providerv1.RouteKind_ROUTE_KIND_TURN,
-			Causes:     []*providerv1.CauseCount{{Cause: providerv1.Cause_CAUSE_QUOTA, Accounts: 1}},
-			ForecastAt: timestamppb.New(now.Add(time.Hour)), ForecastKind: providerv1.ForecastKind(kind), Sentence: "No account can serve.", Now: timestamppb.New(now)})
-		if status.Code(err) == codes.Unimplemented {
-			return
-		}
-		if err != nil {
-			f.add("answer, or leave it unimplemented: then the profile's templates do", "Unavailable: %v", err)
-			return
-		}
-		if code := resp.GetAnswer().GetStatus(); code < 400 || code > 599 || len(resp.GetAnswer().GetBody()) == 0 {
-			f.add("give the refusal in the client's own shape", "Unavailable answers with the status %d and %d bytes", code, len(resp.GetAnswer().GetBody()))
+	for cause := range providerv1.Cause_name {
+		for kind := range providerv1.ForecastKind_name {
+			alone := map[providerv1.Cause]int32{providerv1.Cause(cause): 1}
+			mixed := map[providerv1.Cause]int32{providerv1.Cause(cause): 1, providerv1.Cause_CAUSE_QUOTA: 2}
+			for _, causes := range []map[providerv1.Cause]int32{alone, mixed} {
+				if !s.checkUnavailableFor(ctx, causes, providerv1.ForecastKind(kind), f) {
+					return
+				}
+			}
 		}
 	}
+}
+
+// checkUnavailableFor reports whether it is worth asking again.
+func (s *suite) checkUnavailableFor(ctx context.Context, causes map[providerv1.Cause]int32, kind providerv1.ForecastKind, f *findings) bool {
+	now := s.fixtures.at(time.Time{})
+	req := &providerv1.UnavailableRequest{RequestId: "r1", Route: providerv1.RouteKind_ROUTE_KIND_TURN,
+		ForecastAt: timestamppb.New(now.Add(time.Hour)), ForecastKind: kind, Sentence: "No account can serve.", Now: timestamppb.New(now)}
+	for cause, accounts := range causes {
+		req.Causes = append(req.Causes, &providerv1.CauseCount{Cause: cause, Accounts: accounts})
+	}
+	resp, err := s.provider.Unavailable(ctx, req)
+	if status.Code(err) == codes.Unimplemented {
+		return false
+	}
+	if err != nil {
+		f.add("answer, or leave it unimplemented: then the profile's templates do", "Unavailable: %v", err)
+		return false
+	}
+	if code := resp.GetAnswer().GetStatus(); code < 400 || code > 599 || len(resp.GetAnswer().GetBody()) == 0 {
+		f.add("give the refusal in the client's own shape", "Unavailable for %v answers with the status %d and %d bytes", causes, code, len(resp.GetAnswer().GetBody()))
+	}
+	return true
 }
 
 func (s *suite) checkDrain(ctx context.Context, f *findings) {

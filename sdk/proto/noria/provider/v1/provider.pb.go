@@ -342,7 +342,7 @@ const (
 	Cause_CAUSE_TRIED Cause = 7
 	// The upstream could not be reached over the network. It may be back at any moment; no clock tells when.
 	Cause_CAUSE_NETWORK Cause = 8
-	// Its credential did not come in time. Nothing is known against the account.
+	// Its credential did not come in time, or cannot be read now. Nothing is known against the account.
 	Cause_CAUSE_CREDENTIAL Cause = 9
 )
 
