@@ -7,6 +7,7 @@ import (
 
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/events"
+	"github.com/noria-dev/noria/core/journal"
 	"github.com/noria-dev/noria/core/placement"
 )
 
@@ -59,12 +60,17 @@ func (d *daemon) Status(ctx context.Context) (api.Status, error) {
 }
 
 func (d *daemon) stateFindings() []api.StateFinding {
-	if d.journal == nil {
-		return nil
-	}
 	var found []api.StateFinding
-	for _, f := range d.journal.Findings() {
-		found = append(found, api.StateFinding{Level: string(f.Level), What: f.What, Where: f.Where, Do: f.Do})
+	if d.journal != nil {
+		for _, f := range d.journal.Findings() {
+			found = append(found, api.StateFinding{Level: string(f.Level), What: f.What, Where: f.Where, Do: f.Do})
+		}
+	}
+	if d.store.Stats().ClockHeld {
+		found = append(found, api.StateFinding{
+			Level: string(journal.Warning), Where: "wall clock", What: "it leapt out of reach and is not believed: meanwhile no quota resets",
+			Do: "set the clock right; a time at which it runs on for ten minutes is believed",
+		})
 	}
 	return found
 }

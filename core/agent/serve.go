@@ -66,16 +66,30 @@ func serveUntil(ctx context.Context, l net.Listener, handler http.Handler) error
 func (a *Agent) tick(ctx context.Context) {
 	ticker := time.NewTicker(tickTime)
 	defer ticker.Stop()
+	held := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := a.store.Tick(a.clock.Now()); err != nil {
-				a.log.Error("state cannot take note of the time", "error", err)
-			}
+			held = a.tickOnce(held)
 		}
 	}
+}
+
+// tickOnce says when the wall clock is not believed any more, and when it is again.
+func (a *Agent) tickOnce(wasHeld bool) (held bool) {
+	now := a.clock.Now()
+	if err := a.store.Tick(now); err != nil {
+		a.log.Error("state cannot take note of the time", "error", err)
+	}
+	switch held = a.store.Stats().ClockHeld; {
+	case held && !wasHeld:
+		a.log.Warn("the wall clock leapt out of reach: no quota resets until it is right again, or has run on for ten minutes", "says", now)
+	case wasHeld && !held:
+		a.log.Info("the wall clock is believed again", "says", now)
+	}
+	return held
 }
 
 // reloadOnSignal reloads at every signal until ctx ends.

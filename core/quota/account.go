@@ -140,7 +140,7 @@ func (a *Account) ForgetObservations() {
 }
 
 // NotLaterThan takes the account back with a wall clock that went from before back to at: no time of evidence stays in the
-// future, and cooldowns keep what was left of them. Resets stay what they are.
+// future, and cooldowns keep what was left of them. Resets stay what they are, as far as they are still plausible.
 func (a *Account) NotLaterThan(at, before time.Time) {
 	for i := range a.Windows {
 		a.Windows[i].notLaterThan(at)
@@ -153,9 +153,7 @@ func (a *Account) NotLaterThan(at, before time.Time) {
 	}
 	a.Blockers = slices.Clone(a.Blockers)
 	for i := range a.Blockers {
-		if a.Blockers[i].ObservedAt.After(at) {
-			a.Blockers[i].ObservedAt = at
-		}
+		a.blockerNotLaterThan(&a.Blockers[i], at)
 	}
 	for _, c := range []*Cooldown{&a.Throttle, &a.Credential, &a.Network} {
 		c.back(before.Sub(at))

@@ -54,6 +54,25 @@ func (b Blocker) In(at time.Time) bool {
 	return end.IsZero() || at.Before(end)
 }
 
+// blockerNotLaterThan takes the time at which it was seen out of the future. The bound on it goes along: it is a duration
+// since.
+func (a *Account) blockerNotLaterThan(b *Blocker, at time.Time) {
+	ahead := b.ObservedAt.Sub(at)
+	if ahead <= 0 {
+		return
+	}
+	b.ObservedAt = at
+	if b.NoLaterThan.IsZero() {
+		return
+	}
+	b.NoLaterThan = b.NoLaterThan.Add(-ahead)
+	length := a.longest()
+	if w := a.Window(b.Window); w != nil {
+		length = w.Length
+	}
+	b.ClearsAt = plausibleReset(b.ClearsAt, at, length)
+}
+
 // Dated reports whether the clock clears it, so that its end may date a forecast. A missing entitlement is only tried
 // again after a while, which is no promise; nor is the end of a pause that we made up ourselves.
 func (b Blocker) Dated() bool {

@@ -401,6 +401,28 @@ func TestAClockThatGoesBackLengthensNoCooldown(t *testing.T) {
 	}
 }
 
+func TestAClockThatGoesBackLeavesNoBlockerBeyondItsWindow(t *testing.T) {
+	reset := start.Add(3 * time.Hour)
+	for name, c := range map[string]struct {
+		back     time.Duration
+		clearsAt time.Time
+	}{
+		"a little": {2 * time.Hour, reset},
+		"by years": {70 * 366 * 24 * time.Hour, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAccount()
+			a.refuse(Rejection{Cause: CauseQuota, WindowID: "5h", ClearsAt: reset}, "m")
+			at := start.Add(-c.back)
+			a.NotLaterThan(at, start)
+			b, w := a.Blockers[0], a.Window("5h")
+			if !b.ObservedAt.Equal(at) || !b.ClearsAt.Equal(c.clearsAt) || !b.NoLaterThan.Equal(at.Add(w.Length)) || !w.ResetsAt.Equal(c.clearsAt) {
+				t.Errorf("at %v the window resets at %v, and %+v", at, w.ResetsAt, b)
+			}
+		})
+	}
+}
+
 func TestBlockersAreBounded(t *testing.T) {
 	a := newAccount()
 	a.refuse(Rejection{Cause: CauseAuth}, "m")

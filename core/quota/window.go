@@ -153,7 +153,7 @@ func (w *Window) started(at time.Time) (changed bool) {
 // notLaterThan clamps when the evidence was taken, after the wall clock went back.
 func (w *Window) notLaterThan(at time.Time) {
 	if w.TakenAt.After(at) {
-		w.TakenAt = at
+		w.TakenAt, w.ResetsAt = at, plausibleReset(w.ResetsAt, at, w.Length)
 	}
 	if w.ReceivedAt.After(at) {
 		w.ReceivedAt = at

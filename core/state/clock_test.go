@@ -8,10 +8,12 @@ import (
 	"github.com/noria-dev/noria/core/quota"
 )
 
-// leap moves the wall clock alone: no tick saw the time between.
-func (f *fixture) leap(d time.Duration) {
+// runs lets the clock run on steadily.
+func (f *fixture) runs(d time.Duration) {
 	f.t.Helper()
-	f.pass(d)
+	for range d / clockStep {
+		f.pass(clockStep)
+	}
 }
 
 func TestSleepAcrossAReset(t *testing.T) {
@@ -31,7 +33,7 @@ func TestSleepAcrossAWeekWithoutAReset(t *testing.T) {
 	f := open(t, "a")
 	f.read("a", 10, 50)
 	f.reject(f.tryAny(), quota.Rejection{Cause: quota.CauseQuota, WindowID: "other"})
-	f.leap(8 * 24 * time.Hour)
+	f.pass(8 * 24 * time.Hour)
 	_, d := f.ask("claude/s", "m")
 	if !d.Placed || d.Score < 0 {
 		t.Errorf("placed %v after the bound", d.Placed)
@@ -42,7 +44,7 @@ func TestAClockThatGoesBack(t *testing.T) {
 	f := open(t, "a")
 	f.serve("a", "claude/s", "m")
 	reset := f.Accounts(f.now)[0].Windows[0].ResetsAt
-	f.leap(-time.Hour)
+	f.pass(-time.Hour)
 	if got := f.Accounts(f.now)[0].Windows[0]; !got.ResetsAt.Equal(reset) || got.ObservedAt.After(f.now) {
 		t.Errorf("resets at %v, observed at %v", got.ResetsAt, got.ObservedAt)
 	}
@@ -70,7 +72,7 @@ func TestAnImplausibleClockIsNotBelieved(t *testing.T) {
 			f.serve("a", "claude/s", "m")
 			f.reject(f.tryAny(), quota.Rejection{Cause: quota.CauseQuota, WindowID: "weekly", ClearsAt: f.now.Add(100 * time.Hour)})
 			good := f.now
-			f.leap(d)
+			f.pass(d)
 			if !f.Stats().ClockHeld {
 				t.Error("the clock is believed")
 			}
@@ -83,6 +85,100 @@ func TestAnImplausibleClockIsNotBelieved(t *testing.T) {
 				t.Error("the clock is not believed any more")
 			}
 		})
+	}
+}
+
+func TestAClockThatWasWrongAndIsPutRight(t *testing.T) {
+	future := time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, between := range map[string]func(*fixture){
+		"while the daemon runs":            func(*fixture) {},
+		"while the daemon is stopped":      func(f *fixture) { f.must(f.Close()); f.recover() },
+		"while the daemon has been killed": (*fixture).recover,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := openAt(t, future, "a", "b")
+			f.serve("a", "claude/s", "m")
+			f.serve("a", "claude/other", "m")
+			f.reject(f.try("a", "claude/more", "m"), weekGone)
+			f.pass(2 * time.Minute)
+			f.now = start
+			between(f)
+			f.pass(time.Second)
+			if !f.Stats().ClockHeld {
+				t.Error("it is believed at once")
+			}
+			f.runs(clockTrial)
+			if f.Stats().ClockHeld {
+				t.Fatal("it is never believed")
+			}
+			f.read("a", 55, 55)
+			if got := *f.Accounts(f.now)[0].Windows[0].UsedPercent; got != 55 {
+				t.Errorf("used = %v: new evidence looked older than the old", got)
+			}
+			f.pass(time.Minute)
+			f.recover()
+			f.pass(time.Second)
+			if f.Stats().ClockHeld {
+				t.Error("the wrong time is still in the log")
+			}
+			f.pass(week)
+			f.serve("a", "claude/s", "m")
+			f.pass(DefaultIdle + time.Hour)
+			f.lives("", "claude/other", "m")
+			f.lives("", "claude/s", "m")
+		})
+	}
+}
+
+func TestAnImplausibleClockIsBelievedOnceItRunsSteadily(t *testing.T) {
+	for name, c := range map[string]struct {
+		at       time.Time
+		runs     func(*fixture)
+		believed bool
+	}{
+		"a machine that slept for years": {start.AddDate(5, 0, 0), func(f *fixture) { f.runs(clockTrial) }, true},
+		"for a while":                    {start.AddDate(5, 0, 0), func(f *fixture) { f.runs(clockTrial / 2) }, false},
+		"a clock that leaps about": {start.AddDate(5, 0, 0), func(f *fixture) {
+			for range 20 {
+				f.runs(clockTrial / 2)
+				f.pass(time.Hour)
+			}
+		}, false},
+		"before this program was written": {time.Unix(3600, 0), func(f *fixture) { f.runs(2 * clockTrial) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := open(t, "a")
+			f.now = c.at
+			f.pass(0)
+			c.runs(f)
+			if f.Stats().ClockHeld == c.believed {
+				t.Errorf("believed %v", c.believed)
+			}
+		})
+	}
+}
+
+func TestEvidenceOfAFutureThatTheLogHoldsIsTakenBack(t *testing.T) {
+	f := open(t, "a")
+	f.serve("a", "claude/s", "m")
+	f.pass(3 * time.Hour)
+	f.read("a", 40, 40)
+	f.must(f.Close())
+	f.now = start.Add(time.Minute)
+	f.recover()
+	f.read("a", 55, 55)
+	if got := *f.Accounts(f.now)[0].Windows[0].UsedPercent; got != 55 {
+		t.Errorf("used = %v: new evidence looked older than the old", got)
+	}
+}
+
+func TestAFirstStartWithoutAClockGoesOn(t *testing.T) {
+	f := openAt(t, time.Unix(60, 0), "a")
+	f.serve("a", "claude/s", "m")
+	f.now = start
+	f.pass(0)
+	if f.Stats().ClockHeld {
+		t.Error("the right time is not believed")
 	}
 }
 

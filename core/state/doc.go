@@ -12,5 +12,5 @@
 // # Time
 //
 // State has no clock. Times come with the calls, and order comes from sequences. A wall clock that goes back moves old
-// evidence back with it; one that leaps by more than a year is not believed.
+// evidence back with it; one that leaps by more than a year is believed only once it has run steadily for some minutes.
 package state

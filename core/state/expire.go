@@ -54,6 +54,9 @@ func (s *Store) expire(now time.Time) error {
 		excess = s.held.minus(space{bindings: room.bindings - room.bindings/100, bytes: room.bytes - room.bytes/100})
 	}
 	s.mu.Unlock()
+	if err := s.restamp(txn, now); err != nil {
+		return err
+	}
 	due, err := longestIdle(txn, limit, excess)
 	if err != nil {
 		return err
@@ -105,4 +108,54 @@ func (s *Store) unbindIdle(rows []*bindingRow, now time.Time) error {
 	}
 	_, err := s.unbind(ids, "idle", now)
 	return err
+}
+
+// restamp lets bindings count as used now that the log says were used in a future out of reach: the clock was wrong then,
+// and they would never be idle, nor the clock be believed at the next start.
+func (s *Store) restamp(txn *memdb.Txn, now time.Time) error {
+	var ahead []*bindingRow
+	if err := all(txn, tableBindings, func(r *bindingRow) bool {
+		if r.LastUsed.Sub(now) > clockLeap {
+			ahead = append(ahead, r)
+		}
+		return true
+	}); err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(ahead, expireBatch) {
+		if err := s.restampBatch(batch, now); err != nil {
+			return fmt.Errorf("put times of bindings right: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) restampBatch(rows []*bindingRow, now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	var entries []entry
+	var threads []*thread
+	for _, seen := range rows {
+		row, err := first[*bindingRow](s.db.Txn(false), tableBindings, bindingID{seen.Session, seen.Model})
+		if err != nil {
+			return err
+		}
+		if row != seen { // written in the meantime
+			continue
+		}
+		entries = append(entries, row.usedAt(now))
+		if c := s.conversations[row.Session]; c != nil {
+			threads = append(threads, c.thread(row.Model))
+		}
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	if _, err := s.commit(entries...); err != nil {
+		return err
+	}
+	return s.reread(threads)
 }

@@ -42,7 +42,12 @@ type fixture struct {
 // open makes a store with accounts of those names, read at 10 % more each.
 func open(t testing.TB, names ...string) *fixture {
 	t.Helper()
-	f := &fixture{t: t, log: NewMemoryLog(true), now: start}
+	return openAt(t, start, names...)
+}
+
+func openAt(t testing.TB, now time.Time, names ...string) *fixture {
+	t.Helper()
+	f := &fixture{t: t, log: NewMemoryLog(true), now: now}
 	for _, n := range names {
 		f.configs = append(f.configs, config(n))
 	}

@@ -48,6 +48,16 @@ func (r *bindingRow) boundSequence() uint64 {
 	return r.BoundSequence
 }
 
+// usedAt is the same binding, used then and not made later.
+func (r *bindingRow) usedAt(at time.Time) *bindingRow {
+	row := *r
+	row.BoundSequence, row.LastUsed = r.boundSequence(), at
+	if row.BoundAt.After(at) {
+		row.BoundAt = at
+	}
+	return &row
+}
+
 // blockersRow is all that blocks an account.
 type blockersRow struct {
 	Account  quota.AccountID `json:"account"`
