@@ -30,20 +30,22 @@ const maxErrorText = 512
 type calls struct {
 	logger hclog.Logger
 
-	mu       sync.Mutex // guards running, draining and refused
+	mu       sync.Mutex // guards running, ended, draining and refused
 	running  int
 	draining bool
+	// ended is closed when no call runs any more.
+	ended chan struct{}
 	// refused is closed when draining begins; it ends streams, which would otherwise run on.
 	refused chan struct{}
-	// changed is signalled when a call ends.
-	changed chan struct{}
 	// leaving is closed when the process is about to end; it ends go-plugin's own streams, which last as long as the
 	// connection and would hold up a graceful stop.
 	leaving chan struct{}
 }
 
 func newCalls(logger hclog.Logger) *calls {
-	return &calls{logger: logger, changed: make(chan struct{}, 1), refused: make(chan struct{}), leaving: make(chan struct{})}
+	c := &calls{logger: logger, ended: make(chan struct{}), refused: make(chan struct{}), leaving: make(chan struct{})}
+	close(c.ended)
+	return c
 }
 
 func (c *calls) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
@@ -130,17 +132,19 @@ func (c *calls) enter() bool {
 	if c.draining {
 		return false
 	}
+	if c.running == 0 {
+		c.ended = make(chan struct{})
+	}
 	c.running++
 	return true
 }
 
 func (c *calls) leave() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.running--
-	c.mu.Unlock()
-	select {
-	case c.changed <- struct{}{}:
-	default:
+	if c.running == 0 {
+		close(c.ended)
 	}
 }
 
@@ -172,12 +176,12 @@ func (c *calls) refusals() <-chan struct{} {
 
 // idle waits until no call runs or ctx ends.
 func (c *calls) idle(ctx context.Context) {
-	for c.count() > 0 {
-		select {
-		case <-c.changed:
-		case <-ctx.Done():
-			return
-		}
+	c.mu.Lock()
+	ended := c.ended
+	c.mu.Unlock()
+	select {
+	case <-ended:
+	case <-ctx.Done():
 	}
 }
 
@@ -185,12 +189,6 @@ func (c *calls) wait(atMost time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), atMost)
 	defer cancel()
 	c.idle(ctx)
-}
-
-func (c *calls) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.running
 }
 
 // panicked logs the class and the place of a panic. Its value and the stack can hold credentials.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/noria-dev/noria/sdk"
+	"github.com/noria-dev/noria/sdk/wire"
 )
 
 func TestABlockDecodesByItsTags(t *testing.T) {
@@ -116,7 +117,10 @@ func TestWhatHoldsACredentialPrintsAsRedacted(t *testing.T) {
 	lease := sdk.Lease{BaseURL: "https://" + canary, Set: map[string]string{"Authorization": canary}, Generation: canary}
 	credential := sdk.Credential{Value: canary, File: canary, Command: []string{canary}}
 	type wrapper struct{ Inner any }
-	for _, value := range []any{lease, &lease, credential, &credential, sdk.Secret(canary), account, &account, config, &config} {
+	header := wire.Header{Name: "authorization", Value: canary}
+	leased := wire.Lease{BaseURL: "https://" + canary, Set: []wire.Header{header}, Extend: []wire.Header{header}, Generation: canary}
+	for _, value := range []any{lease, &lease, credential, &credential, sdk.Secret(canary), account, &account, config, &config,
+		leased, &leased, header, &header} {
 		for _, printed := range []any{value, wrapper{value}, []any{value}, map[string]any{"k": value}} {
 			var out strings.Builder
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {

@@ -14,8 +14,8 @@ import (
 // something else holds the pipe's other end.
 const parentPoll = 500 * time.Millisecond
 
-// watchParent returns a channel that is closed when the daemon is gone: its pipe ended, or its process did. Both may be
-// unknown; then the channel stays open. The goroutines last as long as the process.
+// watchParent returns a channel that says when the daemon is gone: its pipe ended, or its process did. Both may be unknown;
+// then it never says so. The goroutines last as long as the process.
 func watchParent(pipe *os.File, parent string) <-chan struct{} {
 	gone := make(chan struct{}, 2)
 	if pipe != nil {

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"fmt"
 	"sync"
 )
 
@@ -15,7 +16,7 @@ type ClientTurns struct {
 
 // Do waits for the login's turn and runs work. When ctx ends first, Do returns its error; work that has begun goes on to
 // its own end, because a client that is killed while it refreshes a login can lose it. The context that work gets does
-// not end with ctx.
+// not end with ctx. A panic of work is an error that tells its class and its place.
 func (t *ClientTurns) Do(ctx context.Context, login string, work func(context.Context)) error {
 	turn := t.turn(login)
 	select {
@@ -23,20 +24,27 @@ func (t *ClientTurns) Do(ctx context.Context, login string, work func(context.Co
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	done := make(chan struct{})
-	t.running.Add(1)
-	go func() {
-		defer t.running.Done()
-		defer close(done)
+	done := make(chan error, 1)
+	t.running.Go(func() {
 		defer func() { <-turn }()
-		work(context.WithoutCancel(ctx))
-	}()
+		done <- guarded(context.WithoutCancel(ctx), work)
+	})
 	select {
-	case <-done:
-		return nil
+	case err := <-done:
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+func guarded(ctx context.Context, work func(context.Context)) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("work with the official client: panic of class %T at %s", value, panicPlace())
+		}
+	}()
+	work(ctx)
+	return nil
 }
 
 // Wait returns when nothing runs any more or ctx has ended. No Do may begin meanwhile.

@@ -3,6 +3,8 @@ package sdk
 import (
 	"context"
 	"errors"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -22,6 +24,7 @@ func TestOneClientPerLoginRunsAtATime(t *testing.T) {
 				running++
 				most = max(most, running)
 				mu.Unlock()
+				runtime.Gosched()
 				mu.Lock()
 				running--
 				mu.Unlock()
@@ -59,5 +62,17 @@ func TestWorkThatBeganOutlivesItsCaller(t *testing.T) {
 	}
 	if err := <-finished; err != nil {
 		t.Errorf("the context of work ended with its caller: %v", err)
+	}
+}
+
+func TestAPanicOfWorkIsAnErrorThatTellsNothingOfItsValue(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	var turns ClientTurns
+	err := turns.Do(t.Context(), "home", func(context.Context) { panic(errors.New("CANARY")) })
+	if err == nil || strings.Contains(err.Error(), "CANARY") || !strings.Contains(err.Error(), "turns_test.go:") {
+		t.Errorf("Do = %v", err)
+	}
+	if err := turns.Do(t.Context(), "home", func(context.Context) {}); err != nil {
+		t.Errorf("Do after a panic = %v", err)
 	}
 }

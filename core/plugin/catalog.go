@@ -13,6 +13,7 @@ import (
 
 	"github.com/noria-dev/noria/core/events"
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
+	"github.com/noria-dev/noria/sdk/wire"
 )
 
 // bundledPrefix begins the names of bundled adapters' executables.
@@ -101,7 +102,7 @@ func (c *Catalog) Bundled() ([]Spec, error) {
 	var specs []Spec
 	for _, entry := range entries {
 		name, ok := strings.CutPrefix(entry.Name(), bundledPrefix)
-		if !ok || !namePattern.MatchString(name) {
+		if !ok || !wire.IsName(name) {
 			continue
 		}
 		specs = append(specs, Spec{Name: name, Provider: name, Path: filepath.Join(c.bundledDir, entry.Name()), Bundled: true})

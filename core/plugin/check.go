@@ -2,9 +2,6 @@ package plugin
 
 import (
 	"fmt"
-	"net"
-	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
@@ -55,30 +52,6 @@ func badAnswer(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBadAnswer, fmt.Sprintf(format, args...))
 }
 
-// scopes lists what an outcome may be about; the first is taken when the adapter names none and there is no other.
-func scopes(o providerv1.Outcome) []providerv1.Scope {
-	const (
-		account  = providerv1.Scope_SCOPE_ACCOUNT
-		model    = providerv1.Scope_SCOPE_MODEL
-		request  = providerv1.Scope_SCOPE_REQUEST
-		provider = providerv1.Scope_SCOPE_PROVIDER
-	)
-	switch o {
-	case providerv1.Outcome_OUTCOME_ACCEPTED, providerv1.Outcome_OUTCOME_CLIENT_ERROR,
-		providerv1.Outcome_OUTCOME_CONTINUITY_LOST, providerv1.Outcome_OUTCOME_UNKNOWN_ERROR:
-		return []providerv1.Scope{request}
-	case providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED, providerv1.Outcome_OUTCOME_NOT_ENTITLED:
-		return []providerv1.Scope{account, model}
-	case providerv1.Outcome_OUTCOME_AUTH_FAILED:
-		return []providerv1.Scope{account}
-	case providerv1.Outcome_OUTCOME_THROTTLED:
-		return []providerv1.Scope{account, request}
-	case providerv1.Outcome_OUTCOME_OVERLOADED:
-		return []providerv1.Scope{provider}
-	}
-	return nil
-}
-
 // verdict reads an answer of Classify. What does not fit together is UNKNOWN_ERROR: the host never makes a stronger
 // reading than the adapter's.
 func (c *answerCheck) verdict(answer *providerv1.ClassifyResponse, asked *providerv1.ClassifyRequest, sentAt, now time.Time) Verdict {
@@ -120,7 +93,7 @@ func (c *answerCheck) verdict(answer *providerv1.ClassifyResponse, asked *provid
 
 // fittingScope returns the scope to act on; ok is false when outcome and scope are unknown or contradict each other.
 func fittingScope(o providerv1.Outcome, s providerv1.Scope) (fits providerv1.Scope, ok bool) {
-	possible := scopes(o)
+	possible := wire.Scopes(o)
 	for _, p := range possible {
 		if p == s {
 			return s, true
@@ -247,24 +220,10 @@ func mayLease(name string) bool {
 	return true
 }
 
-// isUpstream accepts https, and http on loopback.
-func isUpstream(raw string) bool {
-	if len(raw) > maxBaseURL || !isPrintable(raw, maxBaseURL) {
-		return false
-	}
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Opaque != "" {
-		return false
-	}
-	return u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())
-}
-
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && net.IP(addr.AsSlice()).IsLoopback()
+// isUpstream reports whether a credential may go there.
+func isUpstream(text string) bool {
+	_, err := wire.ParseUpstream(text)
+	return err == nil && isPrintable(text, maxBaseURL)
 }
 
 // answer reads an HTTP answer in the client's own shape.

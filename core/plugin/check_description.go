@@ -28,9 +28,9 @@ func checkDescription(d *pluginv1.DescribeResponse, spec Spec) *Failure {
 		return &Failure{Reason: ReasonDescribe, Detail: detail, Permanent: true}
 	}
 	switch {
-	case !namePattern.MatchString(d.GetName()):
+	case !wire.IsName(d.GetName()):
 		return bad("adapter has no valid name")
-	case !namePattern.MatchString(d.GetProvider()):
+	case !wire.IsName(d.GetProvider()):
 		return bad("adapter names no valid provider")
 	case !isPrintable(d.GetVersion(), maxIDBytes), !isPrintable(d.GetSdkVersion(), maxIDBytes):
 		return bad("version of the adapter is not printable")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/noria-dev/noria/core/quota"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+	"github.com/noria-dev/noria/sdk/wire"
 )
 
 const (
@@ -163,7 +164,7 @@ func (a *attempt) networkFailed(err error, conn *connection) step {
 		a.close()
 		a.bodyFailed(err)
 		return finished
-	case errors.Is(err, errUpstreamURL), errors.Is(err, errBodySpent):
+	case errors.Is(err, wire.ErrUpstream), errors.Is(err, errBodySpent):
 		a.end()
 	case conn.stale() && !a.repeated && a.body.replayable():
 		a.repeated = true

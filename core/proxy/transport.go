@@ -2,17 +2,17 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/noria-dev/noria/sdk/wire"
 )
 
 // Bounds of connections to upstreams. There is no bound on how long an answer takes: that is the client's to decide.
@@ -24,8 +24,6 @@ const (
 	maxResponseHeader = 48 << 10
 	maxBases          = 64
 )
-
-var errUpstreamURL = errors.New("upstream URL: must be https, or http on loopback")
 
 // transports are the connections to upstreams, one pool per provider.
 type transports struct {
@@ -91,9 +89,9 @@ func (t *transports) base(raw string) (*url.URL, error) {
 	if base != nil {
 		return base, nil
 	}
-	base, err := parseBase(raw)
+	base, err := wire.ParseUpstream(raw)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read upstream URL: it %w", err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,28 +100,6 @@ func (t *transports) base(raw string) (*url.URL, error) {
 	}
 	t.bases[raw] = base
 	return base, nil
-}
-
-func parseBase(raw string) (*url.URL, error) {
-	base, err := url.Parse(raw)
-	if err != nil || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, errUpstreamURL
-	}
-	switch {
-	case base.Scheme == "https":
-	case base.Scheme == "http" && loopbackName(base.Hostname()):
-	default:
-		return nil, errUpstreamURL
-	}
-	return base, nil
-}
-
-func loopbackName(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
 }
 
 // target is where a request with this escaped path and query goes.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+	"github.com/noria-dev/noria/sdk/wire"
 )
 
 func percent(used *float64) string {
@@ -135,29 +136,6 @@ func withoutTimes(resp *providerv1.ClassifyResponse) *providerv1.ClassifyRespons
 	return resp
 }
 
-// scopes that an outcome may have, by the protocol.
-func scopes(outcome providerv1.Outcome) []providerv1.Scope {
-	const (
-		account  = providerv1.Scope_SCOPE_ACCOUNT
-		model    = providerv1.Scope_SCOPE_MODEL
-		request  = providerv1.Scope_SCOPE_REQUEST
-		provider = providerv1.Scope_SCOPE_PROVIDER
-	)
-	switch outcome {
-	case providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED, providerv1.Outcome_OUTCOME_NOT_ENTITLED:
-		return []providerv1.Scope{account, model}
-	case providerv1.Outcome_OUTCOME_AUTH_FAILED:
-		return []providerv1.Scope{account}
-	case providerv1.Outcome_OUTCOME_THROTTLED:
-		return []providerv1.Scope{account, request}
-	case providerv1.Outcome_OUTCOME_OVERLOADED:
-		return []providerv1.Scope{provider}
-	case providerv1.Outcome_OUTCOME_CLIENT_ERROR, providerv1.Outcome_OUTCOME_CONTINUITY_LOST, providerv1.Outcome_OUTCOME_UNKNOWN_ERROR:
-		return []providerv1.Scope{request}
-	}
-	return nil
-}
-
 // checkVerdict applies what holds for every classification.
 func checkVerdict(where string, got *providerv1.ClassifyResponse, req *providerv1.ClassifyRequest, f *findings) {
 	outcome := word("OUTCOME_", got.GetOutcome())
@@ -165,7 +143,7 @@ func checkVerdict(where string, got *providerv1.ClassifyResponse, req *providerv
 		f.add("set an outcome; what is not known is unknown_error", "%s: no outcome", where)
 		return
 	}
-	if allowed := scopes(got.GetOutcome()); len(allowed) > 0 && !slices.Contains(allowed, got.GetScope()) {
+	if allowed := wire.Scopes(got.GetOutcome()); len(allowed) > 0 && !slices.Contains(allowed, got.GetScope()) {
 		f.add("set the scope that the outcome has in the protocol", "%s: %s with the scope %s", where, outcome, word("SCOPE_", got.GetScope()))
 	}
 	if got.GetReason() == "" || len(got.GetReason()) > 64 || strings.Trim(got.GetReason(), "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
@@ -237,18 +215,16 @@ func (s *suite) checkTelemetry(ctx context.Context, f *findings) {
 	}
 }
 
-// checkDeclared finds windows without a model that the profile does not declare.
+// checkDeclared finds windows of accounts that the profile calls unmetered.
 func (s *suite) checkDeclared(where, account string, windows []*providerv1.Window, f *findings) {
-	for _, a := range s.profile.GetAccounts() {
-		if a.GetAccount() != account {
-			continue
-		}
-		for _, w := range windows {
-			declared := slices.ContainsFunc(a.GetWindows(), func(d *providerv1.WindowDeclaration) bool { return d.GetWindowId() == w.GetWindowId() })
-			if !declared && a.GetUnmetered() {
-				f.add("do not declare an account unmetered that has windows", "%s: unmetered account %s shows the window %s", where, account, w.GetWindowId())
-			}
-		}
+	unmetered := slices.ContainsFunc(s.profile.GetAccounts(), func(a *providerv1.AccountProfile) bool {
+		return a.GetAccount() == account && a.GetUnmetered()
+	})
+	if !unmetered {
+		return
+	}
+	for _, w := range windows {
+		f.add("do not declare an account unmetered that has windows", "%s: unmetered account %s shows the window %s", where, account, w.GetWindowId())
 	}
 }
 

@@ -2,8 +2,6 @@ package plugintest
 
 import (
 	"context"
-	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
+	"github.com/noria-dev/noria/sdk/wire"
 )
 
 func (s *suite) checkLeases(ctx context.Context, f *findings) {
@@ -86,9 +85,8 @@ func (s *suite) isCredential(header string) bool {
 }
 
 func (s *suite) checkLease(account string, lease *providerv1.Lease, f *findings) {
-	base, err := url.Parse(lease.GetBaseUrl())
-	if err != nil || base.Host == "" || base.User != nil || base.Scheme != "https" && (base.Scheme != "http" || !isLoopback(base.Hostname())) {
-		f.add("use https, or http on loopback, without a user", "account %s: base URL %q takes no credential", account, lease.GetBaseUrl())
+	if _, err := wire.ParseUpstream(lease.GetBaseUrl()); err != nil {
+		f.add("check what is configured with ParseUpstream", "account %s: base URL %q takes no credential: it %v", account, lease.GetBaseUrl(), err)
 	}
 	if until := lease.GetValidUntil(); until != nil && time.Until(until.AsTime()) <= 0 {
 		f.add("refresh by the official way, or refuse as expired", "account %s: lease has expired already", account)
@@ -115,5 +113,3 @@ func (s *suite) checkLease(account string, lease *providerv1.Lease, f *findings)
 		}
 	}
 }
-
-func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }

@@ -69,10 +69,10 @@ func (s *suite) checkDescribe(ctx context.Context, f *findings) {
 	}
 	s.described = d
 	s.report.Name, s.report.Version = d.GetName(), d.GetVersion()
-	if !isName(d.GetName()) {
+	if !wire.IsName(d.GetName()) {
 		f.add("use [a-z][a-z0-9-]{0,31}", "name %q is of another form", d.GetName())
 	}
-	if !isName(d.GetProvider()) {
+	if !wire.IsName(d.GetProvider()) {
 		f.add("use [a-z][a-z0-9-]{0,31}", "provider %q is of another form", d.GetProvider())
 	}
 	if strings.Count(d.GetVersion(), ".") < 2 {
@@ -93,11 +93,6 @@ func (s *suite) checkDescribe(ctx context.Context, f *findings) {
 			}
 		}
 	}
-}
-
-func isName(name string) bool {
-	return name != "" && len(name) <= 32 && name[0] >= 'a' && name[0] <= 'z' &&
-		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // printed runs the executable to its end and gives its standard output.
