@@ -151,7 +151,7 @@ func TestRoutesMatchByMethodAndPath(t *testing.T) {
 
 func TestUpstreamsAreHTTPSOrOnLoopback(t *testing.T) {
 	for _, good := range []string{"https://upstream.example", "https://upstream.example/base/", "http://127.0.0.1:1/x", "http://[::1]", "http://localhost:9"} {
-		if _, err := parseBase(good); err != nil {
+		if _, err := wire.ParseUpstream(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
@@ -159,7 +159,7 @@ func TestUpstreamsAreHTTPSOrOnLoopback(t *testing.T) {
 		"", "ftp://127.0.0.1", "http://upstream.example", "http://127.0.0.1.example", "https://u:p@h.example", "https://h.example?x=1",
 		"https:///x", "http://10.0.0.1", "://",
 	} {
-		if _, err := parseBase(bad); err == nil {
+		if _, err := wire.ParseUpstream(bad); err == nil {
 			t.Errorf("%q: no error", bad)
 		}
 	}
@@ -171,7 +171,7 @@ func TestTargetsKeepThePathAndQueryAsTheyCame(t *testing.T) {
 		{"https://h.example/base/", "/v1/a%20b", "", "https://h.example/base/v1/a%20b"},
 		{"https://h.example/ba%2Fse", "/v1/a%3Fb", "", "https://h.example/ba%2Fse/v1/a%3Fb"},
 	} {
-		base, err := parseBase(tt.base)
+		base, err := wire.ParseUpstream(tt.base)
 		if err != nil {
 			t.Fatal(err)
 		}
