@@ -45,6 +45,8 @@ type Listen struct {
 	Address     string
 	Auth        Auth
 	AllowRemote bool
+	// Hosts are names, beside the daemon's own addresses and localhost, under which clients may address it.
+	Hosts []string
 	// TLSCert and TLSKey are files; empty: plain HTTP.
 	TLSCert, TLSKey string
 }

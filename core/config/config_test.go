@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/noria-dev/noria/core/config"
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
@@ -288,6 +290,31 @@ func TestPluginDiagnosticsAreAtTheirLines(t *testing.T) {
 	}
 }
 
+func TestFindingsAboutAnExecutableAreWhereItIsNamed(t *testing.T) {
+	inPrivateHome(t)
+	file, _ := config.Parse(write(t, `provider "claude" {
+}
+plugin "acme" {
+  path   = "acme"
+}
+`))
+	for _, c := range []struct {
+		rule, plugin, attribute string
+		line                    int
+	}{
+		{"the attribute", "acme", "path", 4},
+		{"the block of an attribute that is not set", "acme", "sha256", 3},
+		{"the provider of a bundled plugin", "claude", "path", 1},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			found := file.AtPlugin(c.plugin, "claude", c.attribute, config.Diagnostic{Summary: "Broken"})
+			if found.Summary != "Broken" || found.Range == nil || found.Range.StartLine != c.line {
+				t.Errorf("got %+v", found)
+			}
+		})
+	}
+}
+
 func TestDiffNamesSettingsAndNeverValues(t *testing.T) {
 	inPrivateHome(t)
 	t.Setenv("NORIA_TEST_CREDENTIAL", "one")
@@ -380,10 +407,45 @@ func TestThousandsOfErrorsAreBounded(t *testing.T) {
 	}
 }
 
+// pipe makes a named pipe.
+func pipe(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPipesInAConfigurationAreNotWaitedFor(t *testing.T) {
+	inPrivateHome(t)
+	path := pipe(t)
+	for _, text := range []string{
+		fmt.Sprintf("state {\n  dir = file(%q)\n}\n", path),
+		fmt.Sprintf("listen {\n  tls_cert = %q\n  tls_key = %q\n}\n", path, path),
+		fmt.Sprintf("provider \"claude\" {\n  account \"work\" {\n    credential { file = %q }\n  }\n}\n", path),
+	} {
+		_, found := load(write(t, text))
+		if len(found) == 0 || !strings.Contains(found[0].Detail, "it is no regular file") {
+			t.Errorf("%s: found %v", text, found)
+		}
+	}
+}
+
+func TestHostsAreAsInAHostHeader(t *testing.T) {
+	inPrivateHome(t)
+	cfg := mustLoad(t, write(t, `listen { hosts = ["Noria.Example", "192.0.2.7", "2001:DB8::1", "[2001:db8::2]"] }`))
+	want := []string{"noria.example", "192.0.2.7", "[2001:db8::1]", "[2001:db8::2]"}
+	if diff := cmp.Diff(want, cfg.Listen.Hosts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestUnreadableConfigurationsStillNameTheSocket(t *testing.T) {
 	inPrivateHome(t)
 	for _, c := range []struct{ rule, path string }{
 		{"no file", filepath.Join(t.TempDir(), "none.hcl")},
+		{"a pipe that nobody writes to", pipe(t)},
 		{"a directory", t.TempDir()},
 		{"a file too large", write(t, strings.Repeat("#\n", 1<<20))},
 		{"no HCL", write(t, "}{")},

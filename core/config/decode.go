@@ -108,6 +108,21 @@ func (f *File) At(provider, account, attribute string, d Diagnostic) Diagnostic 
 	return d
 }
 
+// AtPlugin places a diagnostic at an attribute of a plugin's block, at the block's header when the attribute is not set, and
+// where the provider that it serves is configured when there is no such block.
+func (f *File) AtPlugin(plugin, provider, attribute string, d Diagnostic) Diagnostic {
+	i := slices.IndexFunc(f.plugins, func(b *pluginBlock) bool { return b.Name == plugin })
+	if i < 0 {
+		return f.At(provider, "", "", d)
+	}
+	at := f.plugins[i].Header
+	if value, set := setRange(f.plugins[i].Body, attribute); set {
+		at = value
+	}
+	d.Range, d.Snippet = f.place(at)
+	return d
+}
+
 func setRange(body hcl.Body, attribute string) (hcl.Range, bool) {
 	attributes := syntaxBody(body).Attributes
 	if a, ok := attributes[attribute]; ok {

@@ -1,10 +1,10 @@
 package config
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,6 +18,7 @@ type (
 		Address     string   `hcl:"address,optional"`
 		Auth        string   `hcl:"auth,optional"`
 		AllowRemote bool     `hcl:"allow_remote,optional"`
+		Hosts       []string `hcl:"hosts,optional"`
 		TLSCert     string   `hcl:"tls_cert,optional"`
 		TLSKey      string   `hcl:"tls_key,optional"`
 		Body        hcl.Body `hcl:",body"`
@@ -76,14 +77,10 @@ func (f *File) defaults() *root {
 func (f *File) listen(b *listenBlock) Listen {
 	l := Listen{
 		Address: b.Address, Auth: Auth(b.Auth), AllowRemote: b.AllowRemote,
-		TLSCert: f.expand(b.TLSCert), TLSKey: f.expand(b.TLSKey),
+		Hosts: f.hosts(b), TLSCert: f.expand(b.TLSCert), TLSKey: f.expand(b.TLSKey),
 	}
 	f.oneOf(b.Body, "auth", b.Auth, string(AuthKey), string(AuthNone))
-	if (l.TLSCert == "") != (l.TLSKey == "") {
-		f.fail(valueRange(b.Body, "tls_cert"), "Half a key pair", "Set both tls_cert and tls_key, or neither.")
-	}
-	f.readable(b.Body, "tls_cert", b.TLSCert)
-	f.readable(b.Body, "tls_key", b.TLSKey)
+	f.keyPair(b)
 	at := valueRange(b.Body, "address")
 	loopback, ok := f.address(at, b.Address)
 	if !ok || loopback {
@@ -100,6 +97,46 @@ func (f *File) listen(b *listenBlock) Listen {
 		f.fail(at, "No TLS beyond this machine", "Set tls_cert and tls_key for %s; keys and prompts would travel in the clear.", b.Address)
 	}
 	return l
+}
+
+// hosts are names under which clients may address the proxy, as they stand in a Host header.
+func (f *File) hosts(b *listenBlock) []string {
+	at := valueRange(b.Body, "hosts")
+	if len(b.Hosts) > maxHosts {
+		f.fail(at, "Too many hosts", "hosts has at most %d names.", maxHosts)
+	}
+	var hosts []string
+	for _, host := range b.Hosts {
+		ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		switch {
+		case err == nil && ip.Is6() && ip.Zone() == "":
+			hosts = append(hosts, "["+ip.String()+"]")
+		case err == nil && ip.Is4():
+			hosts = append(hosts, ip.String())
+		case hostName.MatchString(host):
+			hosts = append(hosts, strings.ToLower(host))
+		default:
+			f.fail(at, "Invalid host", "%q is no host name. hosts lists names or addresses without scheme and port, such as \"noria.example\".", host)
+		}
+	}
+	return hosts
+}
+
+// keyPair checks the files of TLS.
+func (f *File) keyPair(b *listenBlock) {
+	before := len(f.found)
+	if (b.TLSCert == "") != (b.TLSKey == "") {
+		f.fail(valueRange(b.Body, "tls_cert"), "Half a key pair", "Set both tls_cert and tls_key, or neither.")
+	}
+	f.readable(b.Body, "tls_cert", b.TLSCert)
+	f.readable(b.Body, "tls_key", b.TLSKey)
+	if b.TLSCert == "" || len(f.found) > before {
+		return
+	}
+	if _, err := tls.LoadX509KeyPair(f.expand(b.TLSCert), f.expand(b.TLSKey)); err != nil {
+		f.fail(valueRange(b.Body, "tls_cert"), "Unusable key pair",
+			"%v. tls_cert is a PEM file with the certificate and its chain, tls_key one with its private key.", err)
+	}
 }
 
 // address checks host:port and reports whether the host is on loopback.
@@ -143,18 +180,9 @@ func (f *File) state(b *stateBlock) State {
 		f.fail(valueRange(b.Body, "dir"), "Empty path", "Name a directory, or leave dir out for %s.", defaultStateDir())
 		s.Dir = defaultStateDir()
 	}
-	if info, err := os.Stat(s.Dir); err == nil && !info.IsDir() {
-		f.fail(valueRange(b.Body, "dir"), "Not a directory", "%q is a file. Name a directory, which is made when it is missing.", b.Dir)
-	}
 	f.between(b.Body, "max_bindings", b.MaxBindings, 1, 10_000_000)
-	if path := controlSocket(s.Dir); len(path) > maxSocketPath {
-		at := valueRange(b.Body, "dir")
-		if runtimeDir() != "" {
-			at = nil // it is not in the state directory
-		}
-		f.fail(at, "Path of the control socket too long",
-			"%s has %d bytes, and a socket's path may have %d. Set a shorter state dir, or XDG_RUNTIME_DIR.", path, len(path), maxSocketPath)
-	}
+	f.stateDir = valueRange(b.Body, "dir")
+	f.socketsFit(s.Dir)
 	return s
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclparse"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"golang.org/x/sys/unix"
 )
 
 const maxFile = 1 << 20
@@ -29,7 +30,10 @@ type File struct {
 	body      *hclsyntax.Body
 	eval      *hcl.EvalContext
 	providers []*providerBlock
-	found     hcl.Diagnostics
+	plugins   []*pluginBlock
+	// stateDir is where state.dir is set, nil for the default.
+	stateDir *hcl.Range
+	found    hcl.Diagnostics
 	// harmless holds the offsets of attributes whose values may be shown.
 	harmless map[int]bool
 }
@@ -101,7 +105,7 @@ func firstOfEach(diags hcl.Diagnostics) hcl.Diagnostics {
 
 func (f *File) decodeHost() {
 	r := f.defaults()
-	f.found = append(f.found, gohcl.DecodeBody(f.body, f.eval, r)...)
+	f.found = append(f.found, withoutEchoes(gohcl.DecodeBody(f.body, f.eval, r))...)
 	f.Listen = f.listen(r.Listen)
 	f.State = f.state(r.State)
 	f.Telemetry = f.telemetry(r.Telemetry)
@@ -114,22 +118,47 @@ func (f *File) decodeHost() {
 	f.providerBlocks(r.Providers)
 }
 
+// withoutEchoes drops gohcl's complaint about a value that is unknown because its function failed, which is said already.
+func withoutEchoes(diags hcl.Diagnostics) (kept hcl.Diagnostics) {
+	for _, d := range diags {
+		echo := d.Summary == "Unsuitable value type" && d.Context != nil && slices.ContainsFunc(diags, func(cause *hcl.Diagnostic) bool {
+			return cause != d && cause.Subject != nil && d.Context.Overlaps(*cause.Subject)
+		})
+		if !echo {
+			kept = append(kept, d)
+		}
+	}
+	return kept
+}
+
 func readBounded(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
-	}
 	raw, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(raw) > maxFile {
 		err = fmt.Errorf("it is larger than %d bytes", maxFile)
 	}
 	return raw, err
+}
+
+// openRegular opens a regular file. It does not wait for the writer of a pipe that lies there instead.
+func openRegular(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
 }
 
 func unreadable(path string, err error) *hcl.Diagnostic {

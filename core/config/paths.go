@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// maxSocketPath is what fits into a socket address on every system (macOS has 104 bytes with the end mark).
-const maxSocketPath = 100
+// maxRunDir is what a directory's path may have for the names of adapters' sockets below it to fit into a socket address on
+// every system (macOS has 104 bytes with the end mark). The name of the control socket is shorter.
+const maxRunDir = 65
 
 // DefaultPath of the configuration: $NORIA_CONFIG, else noria.hcl in the user's configuration directory.
 func DefaultPath() string {
@@ -24,6 +25,13 @@ func defaultPluginDir() string {
 
 // ControlSocket is where the daemon with this configuration serves its control API.
 func (h *Host) ControlSocket() string { return controlSocket(h.State.Dir) }
+
+// RunDir is where the daemon with this configuration keeps the sockets of its adapters.
+func (h *Host) RunDir() string { return runDir(h.State.Dir) }
+
+func runDir(stateDir string) string {
+	return filepath.Join(filepath.Dir(controlSocket(stateDir)), "run")
+}
 
 // controlSocket is one to one with the state directory, so that daemons of several do not meet in it.
 func controlSocket(stateDir string) string {

@@ -60,12 +60,14 @@ var (
 	accountName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	hexDigest      = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	variableName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	hostName       = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,62}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,62}[A-Za-z0-9])?)*$`)
 	reservedRoutes = []string{"k", "healthz", "readyz"}
 )
 
 const (
 	maxAccounts = 256
 	maxModels   = 64
+	maxHosts    = 64
 )
 
 func (f *File) pluginBlocks(blocks []*pluginBlock) {
@@ -79,6 +81,7 @@ func (f *File) pluginBlocks(blocks []*pluginBlock) {
 			continue
 		}
 		f.Plugins = append(f.Plugins, f.plugin(b))
+		f.plugins = append(f.plugins, b)
 	}
 }
 
@@ -207,7 +210,7 @@ func (f *File) readable(body hcl.Body, attribute, path string) {
 	if path == "" {
 		return
 	}
-	file, err := os.Open(f.expand(path))
+	file, err := openRegular(f.expand(path))
 	if err == nil {
 		err = file.Close()
 	}

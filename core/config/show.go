@@ -69,6 +69,7 @@ func (w writer) host(h *Host) {
 	listen.text("address", h.Listen.Address)
 	listen.text("auth", string(h.Listen.Auth))
 	listen.flag("allow_remote", h.Listen.AllowRemote)
+	listen.texts("hosts", h.Listen.Hosts)
 	listen.text("tls_cert", h.Listen.TLSCert)
 	listen.text("tls_key", h.Listen.TLSKey)
 	state := w.block("state")

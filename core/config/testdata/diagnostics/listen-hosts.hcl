@@ -1,0 +1,3 @@
+listen {
+  hosts = ["noria.example", "https://noria.example:4517", "", "a b"]
+}

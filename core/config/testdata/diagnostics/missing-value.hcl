@@ -1,0 +1,7 @@
+state {
+  dir = env("NORIA_TEST_UNSET")
+}
+
+telemetry {
+  refresh = file("none")
+}
