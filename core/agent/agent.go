@@ -99,7 +99,7 @@ func (a *Agent) build(ctx context.Context) error {
 	if err := os.MkdirAll(cfg.State.Dir, 0o700); err != nil {
 		return fmt.Errorf("make state directory: %w", err)
 	}
-	a.recorder = newRecorder(events.NewMetrics(a.options.Version, a.present))
+	a.recorder = newRecorder(a.options.Version, a.present, a.log.Named("metrics"))
 	if err := a.openState(cfg); err != nil {
 		return err
 	}

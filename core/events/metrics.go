@@ -1,6 +1,7 @@
 package events
 
 import (
+	"log"
 	"net/http"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 // label carries a session or anything else that a client chose. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
+	errors   *log.Logger
 
 	requests       *prometheus.CounterVec
 	attempts       *prometheus.CounterVec
@@ -26,8 +28,8 @@ type Metrics struct {
 }
 
 // NewMetrics returns the metrics of one daemon. present is called at every scrape and must return soon; nil reads
-// nothing.
-func NewMetrics(version string, present func() Present) *Metrics {
+// nothing. What cannot be shown at a scrape is left out and said to errors; nil says it to nobody.
+func NewMetrics(version string, present func() Present, errors *log.Logger) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	}
@@ -38,6 +40,7 @@ func NewMetrics(version string, present func() Present) *Metrics {
 	}
 	m := &Metrics{
 		registry:  prometheus.NewRegistry(),
+		errors:    errors,
 		requests:  counter("requests_total", "Client requests that ended, by how they ended and who served them last.", "provider", "account", "route", "outcome"),
 		attempts:  counter("attempts_total", "Tries of requests at accounts.", "provider", "account", "outcome"),
 		failovers: counter("failovers_total", "Requests that went on to another account.", "provider", "account", "reason"),
@@ -77,9 +80,8 @@ func firstByteBuckets() []float64 {
 	return []float64{.05, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60, 120, 300}
 }
 
-// Record counts an event of the proxy; other events count nothing.
-func (m *Metrics) Record(event Event) {
-	e := event.Sanitized()
+// Record counts an event of the proxy, as [List.Record] gave it back: sanitized. Other events count nothing.
+func (m *Metrics) Record(e Event) {
 	switch e.Operation {
 	case OperationRequest:
 		m.recordRequest(e)
@@ -110,7 +112,13 @@ func (m *Metrics) recordRequest(e Event) {
 // ObserveJournalSync counts how long entries took to become durable.
 func (m *Metrics) ObserveJournalSync(d time.Duration) { m.journalLatency.Observe(d.Seconds()) }
 
-// Handler serves the metrics in the Prometheus formats.
+// Handler serves the metrics in the Prometheus formats. What cannot be shown keeps nothing else away.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry, MaxRequestsInFlight: 4})
+	options := promhttp.HandlerOpts{
+		Registry: m.registry, MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError,
+	}
+	if m.errors != nil {
+		options.ErrorLog = m.errors
+	}
+	return promhttp.HandlerFor(m.registry, options)
 }

@@ -1,7 +1,10 @@
 package events
 
 import (
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -89,36 +92,63 @@ func (c *presentCollector) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	present := c.present()
-	for provider, open := range present.StreamsOpen {
-		gauge(c.streams, float64(open), name(provider))
-	}
+	names := &distinctNames{shown: map[[2]string]string{}, hidden: map[string]int{}}
 	gauge(c.bindings, float64(present.Bindings))
 	gauge(c.degraded, oneIf(present.JournalDegraded))
 	for _, account := range present.Accounts {
-		c.collectAccount(gauge, account)
+		c.collectAccount(gauge, names, account)
+	}
+	for _, provider := range slices.Sorted(maps.Keys(present.StreamsOpen)) {
+		gauge(c.streams, float64(present.StreamsOpen[provider]), names.of("provider", provider))
 	}
 	for _, adapter := range present.Adapters {
-		gauge(c.adapterReady, oneIf(adapter.Ready), name(adapter.Name))
-		metrics <- prometheus.MustNewConstMetric(c.adapterRestarts, prometheus.CounterValue, float64(adapter.Restarts), name(adapter.Name))
+		name := names.of("adapter", adapter.Name)
+		gauge(c.adapterReady, oneIf(adapter.Ready), name)
+		metrics <- prometheus.MustNewConstMetric(c.adapterRestarts, prometheus.CounterValue, float64(adapter.Restarts), name)
 	}
 }
 
-func (c *presentCollector) collectAccount(gauge func(*prometheus.Desc, float64, ...string), a PresentAccount) {
-	provider, account := name(a.Provider), name(a.Account)
+func (c *presentCollector) collectAccount(gauge func(*prometheus.Desc, float64, ...string), names *distinctNames, a PresentAccount) {
+	provider := names.of("provider", a.Provider)
+	account := names.of("account of "+provider, a.Account)
 	gauge(c.enabled, oneIf(a.Enabled), provider, account)
 	gauge(c.reservations, float64(a.Reservations), provider, account)
-	for cause, count := range a.Blockers {
-		gauge(c.blockers, float64(count), provider, account, name(cause))
+	for _, cause := range slices.Sorted(maps.Keys(a.Blockers)) {
+		gauge(c.blockers, float64(a.Blockers[cause]), provider, account, names.of("cause", cause))
 	}
 	for _, window := range a.Windows {
 		if math.IsNaN(window.UsedPercent) || math.IsInf(window.UsedPercent, 0) {
 			continue
 		}
-		gauge(c.used, window.UsedPercent, provider, account, name(window.ID))
+		id := names.of("window of "+provider+"/"+account, window.ID)
+		gauge(c.used, window.UsedPercent, provider, account, id)
 		if !window.ResetsAt.IsZero() {
-			gauge(c.windowReset, float64(window.ResetsAt.Unix()), provider, account, name(window.ID))
+			gauge(c.windowReset, float64(window.ResetsAt.Unix()), provider, account, id)
 		}
 	}
+}
+
+// distinctNames are those that one scrape shows. Names that may not be shown are numbered, so that no two series are the
+// same.
+type distinctNames struct {
+	// shown is by what is named and its name; hidden counts those that may not be shown, by what is named.
+	shown  map[[2]string]string
+	hidden map[string]int
+}
+
+func (d *distinctNames) of(kind, given string) string {
+	key := [2]string{kind, given}
+	if shown, ok := d.shown[key]; ok {
+		return shown
+	}
+	shown := name(given)
+	if shown == Redacted {
+		if d.hidden[kind]++; d.hidden[kind] > 1 {
+			shown = fmt.Sprintf("%s %d", Redacted, d.hidden[kind])
+		}
+	}
+	d.shown[key] = shown
+	return shown
 }
 
 func oneIf(yes bool) float64 {
