@@ -12,7 +12,7 @@ type Event struct {
 	At        time.Time `json:"at"`
 	Component Component `json:"component"`
 	Operation Operation `json:"operation"`
-	// State that the operation led to: the state of an adapter, the answer of a gate.
+	// State of an adapter that the operation led to.
 	State State `json:"state,omitempty"`
 
 	// RequestID is the daemon's own id of a client request, as in the x-noria-request header.
@@ -25,16 +25,12 @@ type Event struct {
 	// From is the account that a session or request left, for failovers, detours and moves.
 	From  string `json:"from,omitempty"`
 	Model string `json:"model,omitempty"`
-	// Window is the window's id in the provider's profile.
-	Window string `json:"window,omitempty"`
 
 	// Route is the kind of the route: turn, placed, aux, local, own.
 	Route   Route   `json:"route,omitempty"`
 	Status  int     `json:"status,omitempty"`
 	Outcome Outcome `json:"outcome,omitempty"`
 	Reason  Reason  `json:"reason,omitempty"`
-	// ClearsAt is when the blocker or cooldown that the event tells of ends; zero when unknown or when there is none.
-	ClearsAt time.Time `json:"clears_at,omitzero"`
 
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	// FirstByte is the time from the request's last byte read to the answer's first byte written.
@@ -67,7 +63,6 @@ func (e Event) Sanitized() Event {
 	e.Account = name(e.Account)
 	e.From = name(e.From)
 	e.Model = name(e.Model)
-	e.Window = name(e.Window)
 
 	e.Duration = max(e.Duration, 0)
 	e.FirstByte = max(e.FirstByte, 0)

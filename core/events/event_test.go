@@ -43,7 +43,7 @@ func TestSanitized(t *testing.T) {
 		{"a sentence for a model is redacted", Event{Model: "write me a poem"}, func(e Event) string { return e.Model }, Redacted},
 		{"a line break in an account is redacted", Event{Account: "a\nb"}, func(e Event) string { return e.Account }, Redacted},
 		{"letters beyond ASCII are redacted", Event{Account: "zürich"}, func(e Event) string { return e.Account }, Redacted},
-		{"a name beyond the bound is redacted", Event{Window: strings.Repeat("a-", 60)}, func(e Event) string { return e.Window }, Redacted},
+		{"a name beyond the bound is redacted", Event{Account: strings.Repeat("a-", 60)}, func(e Event) string { return e.Account }, Redacted},
 		{"a request id stays", Event{RequestID: "01JDX5M8T5Z3Q6W7E8R9T0Y1U2"}, func(e Event) string { return e.RequestID }, "01JDX5M8T5Z3Q6W7E8R9T0Y1U2"},
 		{"punctuation in a session hash is redacted", Event{SessionHash: "ab/../cd"}, func(e Event) string { return e.SessionHash }, Redacted},
 	}
@@ -71,7 +71,7 @@ func TestNoTextPassesThroughAnEvent(t *testing.T) {
 		operation := rapid.SampledFrom([]Operation{Operation(text), OperationAttempt, OperationFailover}).Draw(t, "operation")
 		line, err := json.Marshal(Event{
 			Component: Component(text), Operation: operation, State: State(text), RequestID: text, SessionHash: text,
-			Provider: text, Account: text, From: text, Model: text, Window: text, Route: Route(text), Outcome: Outcome(text),
+			Provider: text, Account: text, From: text, Model: text, Route: Route(text), Outcome: Outcome(text),
 			Reason: Reason(text),
 		}.Sanitized())
 		if err != nil {

@@ -37,13 +37,6 @@ func (l *List) Record(event Event) Event {
 	return event
 }
 
-// Last is the sequence of the newest event, 0 when there is none.
-func (l *List) Last() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.last
-}
-
 // Recent returns up to limit of the newest events that match, oldest first. A nil match takes all.
 func (l *List) Recent(limit int, match func(Event) bool) []Event {
 	l.mu.Lock()

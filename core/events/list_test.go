@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/goleak"
 )
@@ -84,21 +86,36 @@ func TestFollowerStopsWithItsContext(t *testing.T) {
 }
 
 func TestWaitingFollowersAllWake(t *testing.T) {
-	const followers, events = 8, 50
-	l := NewList(events)
-	var done sync.WaitGroup
-	for range followers {
-		done.Go(func() {
-			f := l.Follow(0)
-			for want := uint64(1); want <= events; want++ {
-				event, missed, err := f.Next(t.Context())
-				if err != nil || missed != 0 || event.Sequence != want {
-					t.Errorf("got event %d, missed %d, error %v; want event %d", event.Sequence, missed, err, want)
-					return
+	synctest.Test(t, func(t *testing.T) {
+		const followers = 8
+		l := NewList(50)
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		defer done.Wait()
+		defer cancel()
+		var awake atomic.Int64
+		for range followers {
+			done.Go(func() {
+				f := l.Follow(0)
+				for want := uint64(1); ; want++ {
+					event, missed, err := f.Next(ctx)
+					if err != nil {
+						return
+					}
+					if missed != 0 || event.Sequence != want {
+						t.Errorf("got event %d, missed %d; want event %d", event.Sequence, missed, want)
+					}
+					awake.Add(1)
 				}
+			})
+		}
+		for n := range int64(50) {
+			synctest.Wait() // all wait for the next event
+			record(l, 1)
+			synctest.Wait()
+			if got := awake.Swap(0); got != followers {
+				t.Fatalf("event %d woke %d of %d followers", n+1, got, followers)
 			}
-		})
-	}
-	record(l, events)
-	done.Wait()
+		}
+	})
 }

@@ -21,14 +21,10 @@ const unlisted = "unlisted"
 
 // Components.
 const (
-	ComponentAgent    Component = "agent"
-	ComponentProxy    Component = "proxy"
-	ComponentState    Component = "state"
-	ComponentJournal  Component = "journal"
-	ComponentPlugin   Component = "plugin"
-	ComponentQuota    Component = "quota"
-	ComponentDispatch Component = "dispatch"
-	ComponentAPI      Component = "api"
+	ComponentAgent  Component = "agent"
+	ComponentProxy  Component = "proxy"
+	ComponentPlugin Component = "plugin"
+	ComponentAPI    Component = "api"
 )
 
 // Operations on requests.
@@ -50,32 +46,17 @@ const (
 	OperationStart           Operation = "start"
 	OperationReady           Operation = "ready"
 	OperationDrain           Operation = "drain"
-	OperationStop            Operation = "stop"
 	OperationReload          Operation = "reload"
-	OperationRecover         Operation = "recover"
-	OperationDegraded        Operation = "degraded"
-	OperationSnapshot        Operation = "snapshot"
 	OperationAdapter         Operation = "adapter"
 	OperationAccountEnabled  Operation = "account_enabled"
 	OperationAccountDisabled Operation = "account_disabled"
 	OperationConnect         Operation = "connect"
-	OperationDisconnect      Operation = "disconnect"
-	OperationBlocked         Operation = "blocked"
-	OperationUnblocked       Operation = "unblocked"
-	OperationCooldown        Operation = "cooldown"
-	OperationQuotaRead       Operation = "quota_read"
-	OperationWindowStarted   Operation = "window_started"
-	OperationWindowReset     Operation = "window_reset"
 	OperationForgotten       Operation = "forgotten"
-	OperationRoute           Operation = "route"
-	OperationGate            Operation = "gate"
-	OperationEscalate        Operation = "escalate"
 )
 
 func components(c Component) bool {
 	switch c {
-	case ComponentAgent, ComponentProxy, ComponentState, ComponentJournal, ComponentPlugin, ComponentQuota,
-		ComponentDispatch, ComponentAPI:
+	case ComponentAgent, ComponentProxy, ComponentPlugin, ComponentAPI:
 		return true
 	}
 	return false
@@ -85,37 +66,32 @@ func operations(o Operation) bool {
 	switch o {
 	case OperationRequest, OperationAttempt, OperationFailover, OperationDetour, OperationBound, OperationMoved,
 		OperationRefused, OperationUnavailable, OperationCut, OperationPassive,
-		OperationStart, OperationReady, OperationDrain, OperationStop, OperationReload, OperationRecover,
-		OperationDegraded, OperationSnapshot, OperationAdapter, OperationAccountEnabled, OperationAccountDisabled,
-		OperationConnect, OperationDisconnect, OperationBlocked, OperationUnblocked, OperationCooldown,
-		OperationQuotaRead, OperationWindowStarted, OperationWindowReset, OperationForgotten,
-		OperationRoute, OperationGate, OperationEscalate:
+		OperationStart, OperationReady, OperationDrain, OperationReload, OperationAdapter,
+		OperationAccountEnabled, OperationAccountDisabled, OperationConnect, OperationForgotten:
 		return true
 	}
 	return false
 }
 
-// states are those of adapters, of windows and of gates, and plain success and failure.
+// states are those of adapters.
 func states(s State) bool {
 	switch s {
-	case "ok", "failed",
-		"disabled", "starting", "configuring", "ready", "draining", "backoff", "stopped",
-		"fresh", "pending", "not_exposed", "awaiting_first_use", "stale", "rolled", "exhausted", "unknown",
-		"go", "blocked", "refused":
+	case "disabled", "starting", "configuring", "ready", "draining", "backoff", "failed", "stopped":
 		return true
 	}
 	return false
 }
 
+// routes are the kinds of the protocol.
 func routes(r Route) bool {
 	switch r {
-	case "turn", "placed", "aux", "local", "own", "unknown":
+	case "turn", "placed", "aux", "local", "own":
 		return true
 	}
 	return false
 }
 
-// outcomes are those of the protocol in lower case, and the three ends that no adapter judges.
+// outcomes are those of the protocol, and the ends that no adapter judges.
 func outcomes(o Outcome) bool {
 	switch o {
 	case "accepted", "quota_exhausted", "auth_failed", "not_entitled", "throttled", "overloaded", "client_error",
@@ -126,41 +102,37 @@ func outcomes(o Outcome) bool {
 	return false
 }
 
-// reasons are the host's own codes and those of the bundled adapters.
+// reasons are the host's own codes, and those of the SDK, of the bundled adapters and of the example.
 func reasons(r Reason) bool {
 	switch r {
 	// Requests that are refused before they are placed.
 	case "host_not_allowed", "origin_not_allowed", "wrong_key", "unknown_path", "body_too_large", "body_unreadable",
-		"too_many_connections", "upgrade_refused", "malformed_request":
+		"upgrade_refused", "malformed_request":
 		return true
-	// How an account was chosen, and what dropped one.
-	case "bound", "follow", "sibling", "known", "cautious", "disabled", "model", "blocked", "tried", "cooldown":
+	// How an account was chosen.
+	case "bound", "follow", "sibling", "known", "cautious", "cooldown", "operator":
 		return true
-	// Causes.
-	case "quota", "auth", "not_entitled", "throttle", "throttled", "overloaded", "network", "client_left", "timeout",
-		"adapter_away", "credential", "lease_refused", "attempts_exhausted", "no_account", "no_eligible_account", "replay_memory",
-		"unjudged", "stream_cut", "stream_error", "hold_time", "hold_bytes", "unknown_framing", "oversized_event",
-		"unreadable_encoding", "empty_stream", "deadline":
+	// What became of a request.
+	case "network", "client_left", "timeout", "adapter_away", "attempts_exhausted", "no_account", "no_eligible_account",
+		"replay_memory", "unjudged", "stream_cut", "hold_time", "hold_bytes", "unknown_framing", "oversized_event",
+		"unreadable_encoding", "empty_stream":
 		return true
-	// Quota, by window and by source.
-	case "usage_limit_reached", "usage_not_included", "insufficient_quota", "quota_exhausted", "rate_limit_exceeded",
-		"rate_limited", "rate_limited_request", "five_hour", "seven_day", "overage", "overage_in_use", "window_full",
-		"window_exhausted", "credits_exhausted", "spend_limit", "payment_required", "probe_failed", "read_failed",
-		"reset_passed", "fresh_reading":
+	// Why there is no credential for an account.
+	case "credential", "signed_out", "expired", "not_eligible":
+		return true
+	// Quota and throttles.
+	case "quota", "quota_exhausted", "usage_limit_reached", "window_full", "rate_limited", "rate_limited_request",
+		"too_many_requests":
 		return true
 	// Sign-in and entitlement.
-	case "signed_out", "expired", "token_expired", "token_revoked", "invalid_token", "not_eligible", "api_key",
-		"unauthorized", "forbidden", "not_allowed", "permission_denied", "organization_disabled",
-		"organization_not_allowed", "model_not_found", "model_not_supported", "temporary":
+	case "unauthorized", "invalid_token", "invalid_api_key", "token_expired", "token_invalidated", "token_revoked",
+		"permission_denied", "forbidden", "not_allowed", "organization_disabled", "organization_not_allowed",
+		"account_deactivated", "deactivated_workspace", "payment_required", "insufficient_quota", "usage_not_included",
+		"model_not_supported":
 		return true
 	// Requests and services.
-	case "invalid_request", "client_error", "context_length_exceeded", "continuity_lost", "thinking_signature_refused",
-		"server_error", "server_is_overloaded", "upstream_failure", "edge_refused", "model_at_capacity", "unknown_error",
-		"event_unknown":
-		return true
-	// The daemon.
-	case "signal", "operator", "config_changed", "config_invalid", "binary_changed", "disk_full", "disk_error",
-		"journal_torn", "idle", "evicted":
+	case "client_error", "previous_response_not_found", "invalid_encrypted_content", "thinking_signature_refused",
+		"server_error", "upstream_failure", "edge_refused", "model_at_capacity", "unknown_error", "unknown", "unspecified":
 		return true
 	// Adapter processes.
 	case "exited", "start_timeout", "exec_failed", "copy_failed", "not_found", "untrusted_file", "unpinned",
@@ -168,10 +140,6 @@ func reasons(r Reason) bool {
 		"handshake_protocol", "handshake_certificate", "connect_failed", "describe_failed", "init_failed",
 		"identity_mismatch", "protocol_mismatch", "config_refused", "configure_failed", "profile_invalid", "health_lost",
 		"crash_loop", "reattach_failed":
-		return true
-	// Dispatch.
-	case "preferred", "alternate", "sufficient", "tier_unmet", "model_exhausted", "validation_failed",
-		"risk_reassessed", "no_progress":
 		return true
 	}
 	return false

@@ -163,7 +163,7 @@ func (a *attempt) settled(before quota.AccountID) {
 	now, _ := a.proxy.state.SessionAccount(a.who.session)
 	detour := now != a.account
 	a.proxy.answered(a.who.session, a.account, detour)
-	e := Event{Operation: "bound", Attempt: a.number, Account: a.account.Name, Reason: string(a.placed.How), Decision: &a.placed}
+	e := Event{Operation: "bound", Attempt: a.number, Account: a.account.Name, Reason: string(a.placed.How)}
 	switch {
 	case detour && a.detour:
 		return // Told when it was chosen.

@@ -115,5 +115,4 @@ type Event struct {
 	Overhead  time.Duration
 	BytesUp   int64
 	BytesDown int64
-	Decision  *placement.Decision
 }
