@@ -47,12 +47,16 @@ func (d *desk) play(answer func(ctx context.Context, method string, req, reply a
 
 // adopt makes an instance that offers the services, with one enabled account.
 func (d *desk) adopt(config string, services ...string) *instance {
-	i := &instance{conn: d.conn, process: &fakeProcess{gone: make(chan struct{})}, hangUp: func() {}, calls: newGate(),
+	i := d.instance(config, services...)
+	d.client.adopt(i)
+	return i
+}
+
+func (d *desk) instance(config string, services ...string) *instance {
+	return &instance{conn: d.conn, process: &fakeProcess{gone: make(chan struct{})}, hangUp: func() {}, calls: newGate(),
 		services: services, profile: fakeProfile(), startedAt: time.Now(),
 		spec: Spec{Name: "p", Provider: "p", Config: &pluginv1.Config{ProviderJson: []byte(config),
 			Accounts: []*pluginv1.Account{{Name: "work", Enabled: true}, {Name: "off"}}}}}
-	d.client.adopt(i)
-	return i
 }
 
 // leasing answers Lease with a numbered credential, after a while.
@@ -484,4 +488,29 @@ func BenchmarkCachedLease(b *testing.B) {
 			}
 		}
 	})
+}
+
+// With real processes: a credential that does not come is the account's trouble, a process that does not go on is not.
+func TestLeaseThatDoesNotComeIsBlamedOnWhatKeepsIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		action string
+		proof  time.Duration
+		late   bool
+	}{
+		"an adapter that waits for it is there": {actHang, time.Minute, true},
+		"a stopped process is not":              {actStop, 300 * time.Millisecond, false},
+		"a killed one is not":                   {actKill, time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			timing := quick()
+			timing.leaseWait, timing.leaseProof = 300*time.Millisecond, c.proof
+			b := newBench(t, timing, Hooks{})
+			b.ready(b.fake(fakeConfig{Actions: map[string]string{"Lease": c.action}}))
+			_, err := b.client().Lease(t.Context(), "work")
+			var late *LateError
+			if errors.As(err, &late) != c.late || errors.Is(err, ErrAway) == c.late {
+				t.Errorf("lease: %v, late = %v wanted", err, c.late)
+			}
+		})
+	}
 }

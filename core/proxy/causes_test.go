@@ -175,6 +175,11 @@ func TestAnswersNameTheAccountsWhoseCredentialDidNotCome(t *testing.T) {
 			r.state.blockers[claudeB] = []quota.Rejection{{Cause: quota.CauseQuota, ClearsAt: resets}}
 		}, []string{"None of your 2 claude accounts", "1 has used up its quota, 1 cannot get its credential now " + why + ". The next one"},
 			map[providerv1.Cause]int{providerv1.Cause_CAUSE_QUOTA: 1, providerv1.Cause_CAUSE_CREDENTIAL: 1}},
+		{"beside one that is disabled", func(r *rig) {
+			r.state.accounts = []quota.AccountID{claudeA, claudeB}
+			r.state.disabled = map[quota.AccountID]bool{claudeB: true}
+		}, []string{"None of your 2 claude accounts", "1 cannot get its credential now " + why + ", 1 is disabled. Try again."},
+			map[providerv1.Cause]int{providerv1.Cause_CAUSE_CREDENTIAL: 1, providerv1.Cause_CAUSE_DISABLED: 1}},
 		{"no more than three of many", func(r *rig) {
 			for _, name := range []string{"d", "e"} {
 				r.state.accounts = append(r.state.accounts, quota.AccountID{Provider: "claude", Name: name})

@@ -102,6 +102,8 @@ func (s *fakeState) decide(req placement.Request) placement.Decision {
 	for _, a := range s.accounts {
 		pause, cooling := s.cooldowns[a]
 		switch {
+		case s.disabled[a]:
+			causes[placement.FilteredDisabled]++
 		case usable(a) && !cooling:
 			return placement.Decision{Placed: true, Account: a, How: placement.HowKnown}
 		case len(s.blockers[a]) > 0:

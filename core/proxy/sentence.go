@@ -9,11 +9,14 @@ import (
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
 
-// causePhrases say what keeps one account away, and several, in the order in which they are told.
-var causePhrases = []struct {
+// causePhrase says what keeps one account away, and several.
+type causePhrase struct {
 	cause     providerv1.Cause
 	one, more string
-}{
+}
+
+// causePhrases are in the order in which they are told.
+var causePhrases = []causePhrase{
 	{providerv1.Cause_CAUSE_QUOTA, "has used up its quota", "have used up their quota"},
 	{providerv1.Cause_CAUSE_AUTH, "is signed out", "are signed out"},
 	{providerv1.Cause_CAUSE_NOT_ENTITLED, "may not use this model", "may not use this model"},
@@ -28,7 +31,7 @@ var causePhrases = []struct {
 // unavailableSentence tells in plain words why nobody can serve, until when, and what to do. It is one line of ASCII:
 // one client shows it from a header.
 func (x *exchange) unavailableSentence(causes map[providerv1.Cause]int, f placement.Forecast) string {
-	return x.withLacking(x.causeSentence(causes)) + " " + x.forecastSentence(causes, f)
+	return x.causeSentence(causes) + " " + x.forecastSentence(causes, f)
 }
 
 func (x *exchange) causeSentence(causes map[providerv1.Cause]int) string {
@@ -36,14 +39,10 @@ func (x *exchange) causeSentence(causes map[providerv1.Cause]int) string {
 	var alone string
 	var parts []string
 	for _, phrase := range causePhrases {
-		n := causes[phrase.cause]
-		total += n
-		switch {
-		case n == 1:
-			alone = phrase.one
-			parts = append(parts, "1 "+phrase.one)
-		case n > 1:
-			parts = append(parts, fmt.Sprintf("%d %s", n, phrase.more))
+		if n := causes[phrase.cause]; n > 0 {
+			total += n
+			alone = x.told(phrase, n)
+			parts = append(parts, fmt.Sprintf("%d %s", n, alone))
 		}
 	}
 	switch total {
@@ -55,11 +54,23 @@ func (x *exchange) causeSentence(causes map[providerv1.Cause]int) string {
 	return fmt.Sprintf("None of your %d %s accounts can serve this request: %s.", total, x.provider, strings.Join(parts, ", "))
 }
 
+// told are the words of a cause for that many accounts.
+func (x *exchange) told(phrase causePhrase, accounts int) string {
+	words := phrase.more
+	if accounts == 1 {
+		words = phrase.one
+	}
+	if phrase.cause == providerv1.Cause_CAUSE_CREDENTIAL {
+		words += x.lackingNote()
+	}
+	return words
+}
+
 func (x *exchange) forecastSentence(causes map[providerv1.Cause]int, f placement.Forecast) string {
 	switch {
 	case f.At.IsZero() && causes[providerv1.Cause_CAUSE_AUTH] > 0:
 		return "Sign in again with noria connect " + x.provider + "/NAME."
-	case f.At.IsZero() && (&reply{causes: causes}).passing():
+	case f.At.IsZero() && passing(causes):
 		return "Try again."
 	case f.At.IsZero():
 		return "When that changes is not known. See noria status."
@@ -72,13 +83,12 @@ func (x *exchange) forecastSentence(causes map[providerv1.Cause]int, f placement
 // maxLacking bounds the accounts that one answer names.
 const maxLacking = 3
 
-// withLacking adds to a sentence which accounts' credentials did not come, and what to do.
-func (x *exchange) withLacking(sentence string) string {
+// lackingNote tells which accounts' credentials could not be had, and what to do.
+func (x *exchange) lackingNote() string {
 	if len(x.lacking) == 0 {
-		return sentence
+		return ""
 	}
-	told := strings.Join(x.lacking[:min(len(x.lacking), maxLacking)], "; ")
-	return strings.TrimSuffix(sentence, ".") + " (" + told + ")."
+	return " (" + strings.Join(x.lacking[:min(len(x.lacking), maxLacking)], "; ") + ")"
 }
 
 // clause makes a reason a part of a sentence.

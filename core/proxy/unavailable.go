@@ -23,8 +23,8 @@ type reply struct {
 }
 
 // passing reports whether an account is out for trouble that may be over at any moment.
-func (r *reply) passing() bool {
-	return r.causes[providerv1.Cause_CAUSE_NETWORK]+r.causes[providerv1.Cause_CAUSE_CREDENTIAL]+r.causes[providerv1.Cause_CAUSE_THROTTLED] > 0
+func passing(causes map[providerv1.Cause]int) bool {
+	return causes[providerv1.Cause_CAUSE_NETWORK]+causes[providerv1.Cause_CAUSE_CREDENTIAL]+causes[providerv1.Cause_CAUSE_THROTTLED] > 0
 }
 
 // unavailable answers when no account can serve.
@@ -46,8 +46,8 @@ func (x *exchange) searchEnded() {
 		return
 	}
 	x.ownAnswer(reply{
-		sentence: x.withLacking(fmt.Sprintf("Noria stopped after %s for this request without finding one of your %s accounts that can serve it.",
-			counted(x.attempts, "attempt"), x.provider)) + " Try again, or see noria status.",
+		sentence: fmt.Sprintf("Noria stopped after %s for this request without finding one of your %s accounts that can serve it%s. Try again, or see noria status.",
+			counted(x.attempts, "attempt"), x.provider, x.lackingNote()),
 		causes: map[providerv1.Cause]int{providerv1.Cause_CAUSE_TRIED: len(x.tried)},
 	}, "unavailable", "attempts_exhausted")
 }
@@ -90,7 +90,7 @@ func (x *exchange) ownAnswer(r reply, outcome, reason string) {
 	shape, ok := x.shaped(r, now)
 	if !ok {
 		shape = x.profile.fallbacks.unavailable
-		if !r.forecast.At.IsZero() && !r.passing() {
+		if !r.forecast.At.IsZero() && !passing(r.causes) {
 			shape = x.profile.fallbacks.unavailableUntil
 		}
 	}
