@@ -6,17 +6,11 @@ import (
 	"time"
 )
 
-// ClearAuth ends the blockers that a sign-in ends. It reports whether there were any.
-func (a *Account) ClearAuth() (changed bool) { return a.clear(CauseAuth) }
-
-// ClearEntitlement ends the blockers that a change of configuration or catalogue ends. It reports whether there were any.
-func (a *Account) ClearEntitlement() (changed bool) { return a.clear(CauseNotEntitled) }
-
-func (a *Account) clear(cause Cause) (changed bool) {
-	left := slices.DeleteFunc(slices.Clone(a.Blockers), func(b Blocker) bool { return b.Cause == cause })
-	changed = len(left) < len(a.Blockers)
-	a.Blockers = left
-	return changed
+// Without are the account's blockers without those of these causes, which something else than quota ends; ended reports whether
+// there were any.
+func (a *Account) Without(causes ...Cause) (left []Blocker, ended bool) {
+	left = slices.DeleteFunc(slices.Clone(a.Blockers), func(b Blocker) bool { return slices.Contains(causes, b.Cause) })
+	return left, len(left) < len(a.Blockers)
 }
 
 // blockersSee shows a reading of a window to the blockers that it was rejected with: those seen before the reading was

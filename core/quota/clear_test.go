@@ -51,13 +51,13 @@ func TestWhatClearsBlockers(t *testing.T) {
 			func(a *Account) { a.refuse(Rejection{Cause: CauseAuth}, "m") },
 			func(a *Account) { a.readAll(0, 0, 0, time.Minute) }, start.Add(time.Minute), true},
 		"signed out: by a sign-in": {
-			func(a *Account) { a.refuse(Rejection{Cause: CauseAuth}, "m") }, func(a *Account) { a.ClearAuth() }, start, false},
+			func(a *Account) { a.refuse(Rejection{Cause: CauseAuth}, "m") }, func(a *Account) { a.Blockers, _ = a.Without(CauseAuth) }, start, false},
 		"not entitled: by a day": {
 			func(a *Account) { a.refuse(Rejection{Cause: CauseNotEntitled, Model: "m"}, "m") }, nil, start.Add(24 * time.Hour), false},
 		"not entitled: not earlier": {
 			func(a *Account) { a.refuse(Rejection{Cause: CauseNotEntitled, Model: "m"}, "m") }, nil, start.Add(23 * time.Hour), true},
 		"not entitled: by a change of configuration": {
-			func(a *Account) { a.refuse(Rejection{Cause: CauseNotEntitled, Model: "m"}, "m") }, func(a *Account) { a.ClearEntitlement() }, start, false},
+			func(a *Account) { a.refuse(Rejection{Cause: CauseNotEntitled, Model: "m"}, "m") }, func(a *Account) { a.Blockers, _ = a.Without(CauseNotEntitled) }, start, false},
 		"both windows: not by the reset of the first": {
 			func(a *Account) {
 				shown98(a)

@@ -1,8 +1,11 @@
 package state
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/noria-dev/noria/core/quota"
 )
@@ -78,4 +81,67 @@ func TestWhatEndsASignInBlocker(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhatCannotBeWrittenChangesNothing(t *testing.T) {
+	closed := errors.New("log closed")
+	for name, change := range map[string]func(*fixture) error{
+		"a sign-in":   func(f *fixture) error { _, err := f.ClearAuth(id("a"), "new", f.now); return err },
+		"the switch":  func(f *fixture) error { _, err := f.SetEnabled(id("a"), true, f.now); return err },
+		"a catalogue": func(f *fixture) error { _, err := f.ClearEntitlements("claude", f.now); return err },
+		"the configuration": func(f *fixture) error {
+			f.configs[0].Models = []string{"m"}
+			return f.ApplyAccounts(f.configs, f.now)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := open(t, "a")
+			one, two := f.tryAny(), f.tryAny()
+			f.reject(one, quota.Rejection{Cause: quota.CauseNotEntitled, Model: "n"})
+			f.reject(two, quota.Rejection{Cause: quota.CauseAuth})
+			before := f.known(t)
+			f.Store.log = failingAppends{f.log, closed}
+			if err := change(f); !errors.Is(err, closed) {
+				t.Fatalf("error = %v", err)
+			}
+			if diff := cmp.Diff(before, f.known(t)); diff != "" {
+				t.Errorf("it changed:\n%s", diff)
+			}
+			f.Store.log = f.log
+			f.must(change(f))
+			if f.known(t) == before {
+				t.Error("it changes nothing at all")
+			}
+		})
+	}
+}
+
+// known is what is known of the accounts.
+func (f *fixture) known(t *testing.T) string {
+	t.Helper()
+	text, err := json.MarshalIndent(f.Accounts(f.now), "", " ")
+	f.must(err)
+	return string(text) + f.accounts[id("a")].login
+}
+
+// failingAppends is a log that takes nothing.
+type failingAppends struct {
+	Log
+	err error
+}
+
+func (l failingAppends) Append(...[]byte) (uint64, error) { return 0, l.err }
+
+func TestACatalogueEndsWhatAnAccountIsNotEntitledTo(t *testing.T) {
+	f := open(t, "a")
+	f.reject(f.try("a", "claude/s", "m"), quota.Rejection{Cause: quota.CauseNotEntitled, Model: "m"})
+	f.try("", "claude/s", "m")
+	if sequence, err := f.ClearEntitlements("codex", f.now); sequence != 0 || err != nil {
+		t.Errorf("another provider's: %d, %v", sequence, err)
+	}
+	if sequence, err := f.ClearEntitlements("claude", f.now); sequence == 0 || err != nil {
+		t.Errorf("cleared with %d, %v", sequence, err)
+	}
+	f.recover()
+	f.try("a", "claude/s", "m")
 }

@@ -39,25 +39,27 @@ func (s *Store) ApplyAccounts(configs []AccountConfig, at time.Time) error {
 		return ErrClosed
 	}
 	now := s.moment(at)
+	var entries []entry
+	for _, c := range configs {
+		if left, ended := s.ensure(c.ID).blockersUnder(c); ended {
+			entries = append(entries, &blockersRow{Account: c.ID, Blockers: left})
+		}
+	}
+	if _, err := s.commitBlockers(entries...); err != nil {
+		return err
+	}
 	for _, a := range s.accounts {
 		a.configured, a.Enabled = false, false
 	}
 	s.configured, s.providers = nil, make(map[string][]*quota.Account)
-	var entries []entry
 	for _, c := range configs {
 		a := s.ensure(c.ID)
-		if a.apply(c, now) {
-			entries = append(entries, &blockersRow{Account: a.ID, Blockers: a.Blockers})
-		}
+		a.apply(c, now)
 		s.configured = append(s.configured, a)
 		s.providers[c.ID.Provider] = append(s.providers[c.ID.Provider], a.Account)
 	}
 	s.notify()
-	if len(entries) == 0 {
-		return nil
-	}
-	_, err := s.commit(entries...)
-	return err
+	return nil
 }
 
 func checkConfig(c AccountConfig) error {
@@ -69,16 +71,21 @@ func checkConfig(c AccountConfig) error {
 	return checkAccount(c.ID)
 }
 
-// apply reports whether blockers went: a sign-in may have happened while the account was off, and what the account is not
-// entitled to is asked again under a new configuration.
-func (a *account) apply(c AccountConfig, now time.Time) (cleared bool) {
+// blockersUnder are the blockers that are left under a new configuration: a sign-in may have happened while the account was
+// off, and what the account is not entitled to is asked again.
+func (a *account) blockersUnder(c AccountConfig) (left []quota.Blocker, ended bool) {
+	var causes []quota.Cause
 	first := a.config.ID == (quota.AccountID{})
 	if !first && c.Enabled && !a.config.Enabled {
-		cleared = a.ClearAuth()
+		causes = append(causes, quota.CauseAuth)
 	}
 	if !first && !slices.Equal(a.config.Models, c.Models) {
-		cleared = a.ClearEntitlement() || cleared
+		causes = append(causes, quota.CauseNotEntitled)
 	}
+	return a.Without(causes...)
+}
+
+func (a *account) apply(c AccountConfig, now time.Time) {
 	a.config, a.configured = c, true
 	a.Models, a.Unmetered, a.AllowOverage, a.UsageLag = c.Models, c.Unmetered, c.AllowOverage, c.UsageLag
 	a.Enabled = c.Enabled && !a.switchedOff
@@ -86,7 +93,22 @@ func (a *account) apply(c AccountConfig, now time.Time) (cleared bool) {
 		a.Declare(c.Windows)
 	}
 	a.Settle(now)
-	return cleared
+}
+
+// commitBlockers writes entries, and takes up the blockers among them once they are written.
+func (s *Store) commitBlockers(entries ...entry) (sequence uint64, err error) {
+	if len(entries) == 0 {
+		return 0, nil
+	}
+	if sequence, err = s.commit(entries...); err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		if row, ok := e.(*blockersRow); ok {
+			s.accounts[row.Account].Blockers = row.Blockers
+		}
+	}
+	return sequence, nil
 }
 
 // SetEnabled turns the operator's switch. Switching on also ends what only a person can end: a sign-in that was missing.
@@ -99,10 +121,10 @@ func (s *Store) SetEnabled(id quota.AccountID, enabled bool, at time.Time) (sequ
 	}
 	s.moment(at)
 	entries := []entry{&accountRow{Account: id, SwitchedOff: !enabled, Login: a.login}}
-	if enabled && a.ClearAuth() {
-		entries = append(entries, &blockersRow{Account: id, Blockers: a.Blockers})
+	if left, ended := a.Without(quota.CauseAuth); enabled && ended {
+		entries = append(entries, &blockersRow{Account: id, Blockers: left})
 	}
-	if sequence, err = s.commit(entries...); err != nil {
+	if sequence, err = s.commitBlockers(entries...); err != nil {
 		return 0, err
 	}
 	a.switchedOff = !enabled
@@ -132,17 +154,20 @@ func (s *Store) ClearAuth(id quota.AccountID, generation string, at time.Time) (
 	if generation != "" {
 		entries = append(entries, &accountRow{Account: id, SwitchedOff: a.switchedOff, Login: generation})
 	}
-	if a.ClearAuth() {
-		entries = append(entries, &blockersRow{Account: id, Blockers: a.Blockers})
-		s.notify()
+	left, ended := a.Without(quota.CauseAuth)
+	if ended {
+		entries = append(entries, &blockersRow{Account: id, Blockers: left})
 	}
-	if len(entries) == 0 {
-		return 0, nil
+	if sequence, err = s.commitBlockers(entries...); err != nil {
+		return 0, err
 	}
-	if sequence, err = s.commit(entries...); err == nil && generation != "" {
+	if generation != "" {
 		a.login = generation
 	}
-	return sequence, err
+	if ended {
+		s.notify()
+	}
+	return sequence, nil
 }
 
 // ClearEntitlements ends what a changed catalogue ends: the blockers of a provider's accounts that were not entitled.
@@ -152,15 +177,14 @@ func (s *Store) ClearEntitlements(provider string, at time.Time) (sequence uint6
 	s.moment(at)
 	var entries []entry
 	for _, a := range s.providers[provider] {
-		if a.ClearEntitlement() {
-			entries = append(entries, &blockersRow{Account: a.ID, Blockers: a.Blockers})
+		if left, ended := a.Without(quota.CauseNotEntitled); ended {
+			entries = append(entries, &blockersRow{Account: a.ID, Blockers: left})
 		}
 	}
-	if len(entries) == 0 {
-		return 0, nil
+	if sequence, err = s.commitBlockers(entries...); sequence != 0 {
+		s.notify()
 	}
-	s.notify()
-	return s.commit(entries...)
+	return sequence, err
 }
 
 // ForgetQuota drops what was read of an account's quota, at the boundary of a new login; see quota.Account.
@@ -219,7 +243,7 @@ func boundedReadings(readings []quota.Reading, sentAt, now time.Time) []quota.Re
 			r.ResetsAt = time.Time{}
 		}
 		r.ResetsAt, r.ObservedAt = r.ResetsAt.UTC(), r.ObservedAt.UTC()
-		if r.ObservedAt.IsZero() {
+		if r.ObservedAt.IsZero() || checkTime("observed at", r.ObservedAt) != nil {
 			r.ObservedAt = sentAt
 		}
 		if r.ObservedAt.After(now) || r.ObservedAt.IsZero() {
@@ -236,16 +260,6 @@ func (s *Store) CredentialCame(id quota.AccountID) {
 	defer s.mu.Unlock()
 	if a := s.accounts[id]; a != nil {
 		a.CredentialCame()
-		s.notify()
-	}
-}
-
-// NetworkFailure notes a connection failure that belonged to no attempt: once it repeats, new placements pause.
-func (s *Store) NetworkFailure(id quota.AccountID, at time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if a := s.accounts[id]; a != nil {
-		a.Unreachable(s.moment(at))
 		s.notify()
 	}
 }

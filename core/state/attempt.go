@@ -99,7 +99,11 @@ func (s *Store) bind(q *attempt, now time.Time) error {
 		row.Moves = t.binding.moved(row)
 	}
 	old := t.binding
-	if err := s.write(t, row); err != nil {
+	_, err := s.commit(row)
+	if err == nil {
+		err = s.takeUp(t)
+	}
+	if err != nil {
 		s.undo(q, now)
 		return fmt.Errorf("bind session: %w", err)
 	}
@@ -116,7 +120,7 @@ func (s *Store) bind(q *attempt, now time.Time) error {
 	}
 	q.account.bindings++
 	q.account.Cadence.Add(q.model, 1, now)
-	t.writing.done(now)
+	t.writing.at = now
 	s.notify()
 	return nil
 }
@@ -133,20 +137,17 @@ func (s *Store) unsettle(old *bindingRow, active bool, a *account, cadence float
 	a.Cadence.Add(old.Model, -cadence, now)
 }
 
-// write commits a binding and takes it up.
-func (s *Store) write(t *thread, row *bindingRow) error {
-	if _, err := s.commit(row); err != nil {
+// takeUp takes up the thread's row that was just written.
+func (s *Store) takeUp(t *thread) error {
+	row, err := first[*bindingRow](s.db.Txn(false), tableBindings, t.id)
+	if err != nil {
 		return err
 	}
 	s.held = s.held.plus(row.space())
 	if t.binding != nil {
 		s.held = s.held.minus(t.binding.space())
 	}
-	written, err := first[*bindingRow](s.db.Txn(false), tableBindings, t.id)
-	if err != nil {
-		return err
-	}
-	t.bind(written)
+	t.bind(row)
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -174,6 +176,29 @@ func TestAccountWideBlockersMoveEachModelToTheSameAccount(t *testing.T) {
 	f.read("b", 90, 90)
 	f.serve("b", "claude/s", "large")
 	f.lives("b", "claude/s", "large")
+}
+
+func TestANewModelGoesWhereTheSessionWasLast(t *testing.T) {
+	for _, c := range []struct {
+		newest, want string
+		blocked      bool
+	}{
+		{newest: "a", want: "a"},
+		{newest: "a", want: "c", blocked: true},
+	} {
+		f := open(t, "b", "c", "a")
+		for i, account := range []string{"a", "b", "c"} { // used last, first, second
+			f.now = start.Add(time.Duration([]int{3, 1, 2}[i]) * time.Minute)
+			imported := fmt.Sprintf(`{"format":1,"bindings":[{"session":"claude/s","model":"%d","account":%q,"bound_by":"initial","last_used":%q}]}`,
+				i, account, f.now.Format(time.RFC3339))
+			_, err := f.Import(strings.NewReader(imported), f.now)
+			f.must(err)
+		}
+		if c.blocked {
+			f.reject(f.try(c.newest, "claude/s", "0"), weekGone)
+		}
+		f.try(c.want, "claude/s", "new")
+	}
 }
 
 func TestRequestsWithoutASessionShareNothing(t *testing.T) {

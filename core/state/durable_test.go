@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -209,6 +210,38 @@ func TestATickWritesAtMostABatch(t *testing.T) {
 	}
 	if sum < 3*flushBatch {
 		t.Errorf("rows written: %v", written)
+	}
+}
+
+func TestARowThatIsRefusedTakesNoOtherWithIt(t *testing.T) {
+	f := open(t, "a", "b")
+	f.serve("a", "claude/s", "m")
+	f.serve("a", "claude/t", "m")
+	f.pass(2 * time.Minute)
+	f.serve("a", "claude/s", "m")
+	f.serve("a", "claude/t", "m")
+	used := f.now
+	f.Store.log = &refusing{Log: f.log, word: `"claude/s"`}
+	f.now = f.now.Add(2 * time.Minute)
+	if err := f.Tick(f.now); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), SessionHash("claude/s")) || strings.Contains(err.Error(), "claude/s") {
+		t.Errorf("error = %v", err)
+	}
+	for session, written := range map[string]bool{"claude/s": false, "claude/t": true} {
+		row, err := first[*bindingRow](f.db.Txn(false), tableBindings, bindingID{session, "m"})
+		f.must(err)
+		if row.LastUsed.Equal(used) != written {
+			t.Errorf("%s: last used at %v", session, row.LastUsed)
+		}
+	}
+	f.pass(time.Hour)
+	if len(f.conversations) != 0 || len(f.touched) != 0 {
+		t.Errorf("%d sessions and %d rows are still in memory", len(f.conversations), len(f.touched))
+	}
+	f.serve("a", "claude/s", "m")
+	f.Store.log = f.log
+	f.pass(2 * time.Minute)
+	if row, _ := first[*bindingRow](f.db.Txn(false), tableBindings, bindingID{"claude/s", "m"}); !row.LastUsed.After(used) {
+		t.Error("a row that was refused once is never written again")
 	}
 }
 

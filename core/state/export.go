@@ -83,27 +83,29 @@ const importBatch = 500
 // Import takes over exported bindings. If they are not valid, none is taken, and the error is ErrInvalid. A binding of this
 // machine that was used later stays. One to an account that is not configured here is kept and inert until it is.
 func (s *Store) Import(r io.Reader, at time.Time) (Imported, error) {
-	rows, err := readExport(r)
+	rows, exportedAt, err := readExport(r)
 	if err != nil {
 		return Imported{}, fmt.Errorf("import bindings: %w", err)
 	}
 	var done Imported
 	for batch := range slices.Chunk(rows, importBatch) {
-		if err := s.importRows(batch, at, &done); err != nil {
+		if err := s.importRows(batch, exportedAt, at, &done); err != nil {
 			return done, fmt.Errorf("import bindings: %w", err)
 		}
 	}
 	return done, nil
 }
 
-func (s *Store) importRows(rows []*bindingRow, at time.Time, done *Imported) error {
+func (s *Store) importRows(rows []*bindingRow, exportedAt, at time.Time, done *Imported) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.moment(at)
+	ahead := max(exportedAt.Sub(now), 0)
 	txn := s.db.Txn(false)
 	var entries []entry
 	var replaced []*bindingRow // by the entry of the same index; nil for none
 	for _, row := range rows {
+		row.BoundAt, row.LastUsed = onOurClock(row.BoundAt, ahead, now), onOurClock(row.LastUsed, ahead, now)
 		old, err := first[*bindingRow](txn, tableBindings, bindingID{row.Session, row.Model})
 		if err != nil {
 			return err
@@ -111,9 +113,6 @@ func (s *Store) importRows(rows []*bindingRow, at time.Time, done *Imported) err
 		if old != nil && !s.lastUsed(old).Before(row.LastUsed) {
 			done.Kept++
 			continue
-		}
-		if row.LastUsed.After(now) {
-			row.LastUsed = now
 		}
 		entries, replaced = append(entries, row), append(replaced, old)
 	}
@@ -132,6 +131,21 @@ func (s *Store) importRows(rows []*bindingRow, at time.Time, done *Imported) err
 	}
 	s.notify()
 	return nil
+}
+
+// onOurClock is a time of a machine whose clock is that much ahead of ours, and never in the future.
+func onOurClock(t time.Time, ahead time.Duration, now time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	t = t.Add(-ahead)
+	if checkTime("", t) != nil {
+		return time.Unix(0, 0).UTC()
+	}
+	if t.After(now) {
+		return now
+	}
+	return t
 }
 
 // lastUsed of a row, newer than it if the session is in memory.
@@ -168,23 +182,23 @@ func (s *Store) adopt(row, old *bindingRow, now time.Time) error {
 	return nil
 }
 
-func readExport(r io.Reader) ([]*bindingRow, error) {
+func readExport(r io.Reader) (rows []*bindingRow, exportedAt time.Time, err error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxExport+1))
 	if err != nil {
-		return nil, err
+		return nil, exportedAt, err
 	}
 	if len(data) > maxExport {
-		return nil, invalid(fmt.Sprintf("export of at most %d bytes", maxExport))
+		return nil, exportedAt, invalid(fmt.Sprintf("export of at most %d bytes", maxExport))
 	}
 	var in export
 	if err := decodeStrictly(data, &in); err != nil {
-		return nil, fmt.Errorf("%w: %.*s", ErrInvalid, maxReason, err)
+		return nil, exportedAt, fmt.Errorf("%w: %.*s", ErrInvalid, maxReason, err)
 	}
 	if in.Format != exportFormat {
-		return nil, invalid(fmt.Sprintf("export of format %d, this release knows %d", in.Format, exportFormat))
+		return nil, exportedAt, invalid(fmt.Sprintf("export of format %d, this release knows %d", in.Format, exportFormat))
 	}
 	seen := make(map[bindingID]bool, len(in.Bindings))
-	rows := make([]*bindingRow, 0, len(in.Bindings))
+	rows = make([]*bindingRow, 0, len(in.Bindings))
 	for i := range in.Bindings {
 		row := in.Bindings[i].row()
 		id := bindingID{row.Session, row.Model}
@@ -193,12 +207,12 @@ func readExport(r io.Reader) ([]*bindingRow, error) {
 			err = invalid("session and model, which come twice")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("binding %d: %w", i+1, err)
+			return nil, exportedAt, fmt.Errorf("binding %d: %w", i+1, err)
 		}
 		seen[id] = true
 		rows = append(rows, row)
 	}
-	return rows, nil
+	return rows, in.ExportedAt, nil
 }
 
 func (b *exportedBinding) row() *bindingRow {

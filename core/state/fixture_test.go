@@ -1,6 +1,8 @@
 package state
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -153,6 +155,23 @@ func (f *fixture) lives(want, session, model string) {
 	if got != want {
 		f.t.Errorf("%s lives on %q, want %q", session, got, want)
 	}
+}
+
+// refusing is a log that takes no entry with that word, as if it was too long.
+type refusing struct {
+	Log
+	word string
+}
+
+var errRefused = errors.New("entry refused")
+
+func (l *refusing) Append(entries ...[]byte) (uint64, error) {
+	for _, e := range entries {
+		if bytes.Contains(e, []byte(l.word)) {
+			return 0, errRefused
+		}
+	}
+	return l.Log.Append(entries...)
 }
 
 var (

@@ -1,6 +1,11 @@
 package state
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // writing coalesces the writes of what changes with every request.
 type writing struct {
@@ -20,43 +25,101 @@ func (w *writing) done(now time.Time) { w.dirty, w.at = false, now }
 // flushBatch bounds the rows that one tick writes, so that no request waits long for the lock.
 const flushBatch = 256
 
-// flush writes the coalesced rows that are due, at most a batch, or all that changed.
+// coalesced is a row that is due, and the entries that write it.
+type coalesced struct {
+	*writing
+	entries []entry
+	thread  *thread // whose binding it is, nil for other rows
+}
+
+// flush writes the coalesced rows that are due, at most a batch, or all that changed. A row that may not be written takes no
+// other with it: it is left out until it changes again, and the error says which it is.
 func (s *Store) flush(now time.Time, everything bool) error {
-	var entries []entry
+	rows := s.due(now, everything)
+	err := s.writeRows(rows, now)
+	if err != nil && !s.closed {
+		err = s.writeOneByOne(rows, now)
+	}
+	s.touched = slices.DeleteFunc(s.touched, func(t *thread) bool { return !t.writing.dirty })
+	return err
+}
+
+func (s *Store) due(now time.Time, everything bool) []coalesced {
+	var rows []coalesced
+	size := 0
+	add := func(w *writing, t *thread, entries ...entry) {
+		rows = append(rows, coalesced{w, entries, t})
+		size += len(entries)
+	}
 	wanted := func(w *writing) bool {
-		return everything && w.dirty || w.due(now) && len(entries) < flushBatch
+		return everything && w.dirty || w.due(now) && size < flushBatch
 	}
 	for _, a := range s.accounts {
 		if wanted(&a.writing) {
-			a.writing.done(now)
-			entries = append(entries, clocksOf(a.Account)...)
+			add(&a.writing, nil, clocksOf(a.Account)...)
 		}
 	}
 	if wanted(&s.demandWriting) {
-		s.demandWriting.done(now)
-		entries = append(entries, &demand{Demand: s.demand})
+		add(&s.demandWriting, nil, &demand{Demand: s.demand})
 	}
-	waiting := s.touched[:0]
-	var written []*thread
 	for _, t := range s.touched {
-		if !wanted(&t.writing) {
-			waiting = append(waiting, t)
-			continue
-		}
-		t.writing.done(now)
-		if t.binding != nil {
-			entries, written = append(entries, t.row()), append(written, t)
+		switch {
+		case t.binding == nil: // dropped since
+			t.writing.done(now)
+			s.release(t.conversation)
+		case wanted(&t.writing):
+			add(&t.writing, t, t.row())
 		}
 	}
-	clear(s.touched[len(waiting):])
-	s.touched = waiting
+	return rows
+}
+
+func (s *Store) writeRows(rows []coalesced, now time.Time) error {
+	var entries []entry
+	for _, row := range rows {
+		entries = append(entries, row.entries...)
+	}
 	if len(entries) == 0 {
 		return nil
 	}
 	if _, err := s.commit(entries...); err != nil {
 		return err
 	}
-	return s.reread(written)
+	var threads []*thread
+	for _, row := range rows {
+		row.done(now)
+		if row.thread != nil {
+			threads = append(threads, row.thread)
+		}
+	}
+	return s.reread(threads)
+}
+
+func (s *Store) writeOneByOne(rows []coalesced, now time.Time) error {
+	var refused []string
+	var cause error
+	for i := range rows {
+		if err := s.writeRows(rows[i:i+1], now); err != nil {
+			rows[i].done(now)
+			refused, cause = append(refused, rows[i].name()), err
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	const shown = 3
+	return fmt.Errorf("write %d rows, of %s: %w", len(refused), strings.Join(refused[:min(len(refused), shown)], ", "), cause)
+}
+
+// name says in a log what the row is about.
+func (c coalesced) name() string {
+	switch e := c.entries[0].(type) {
+	case *bindingRow:
+		return "session " + SessionHash(e.Session)
+	case *clocks:
+		return "account " + e.Account.String()
+	}
+	return "all sessions"
 }
 
 // reread takes up the rows that were written, and lets go of conversations that waited for nothing else.

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/noria-dev/noria/core/placement"
@@ -106,25 +107,18 @@ func (s *Store) decide(t *thread, req placement.Request) placement.Decision {
 // where they are being placed.
 func (s *Store) siblings(t *thread) []*quota.Account {
 	var accounts []*quota.Account
-	var newest time.Time
-	for _, other := range t.conversation.threads {
-		if other == t || other.binding == nil {
+	others := slices.DeleteFunc(slices.Clone(t.conversation.threads), func(other *thread) bool { return other == t })
+	slices.SortStableFunc(others, func(a, b *thread) int { return b.lastUsed().Compare(a.lastUsed()) })
+	for _, other := range others {
+		if other.binding == nil {
 			continue
 		}
-		a := s.accounts[other.binding.account()]
-		if a == nil {
-			continue
-		}
-		s.settle(a, s.clock.latest)
-		if used := other.lastUsed(); used.After(newest) {
-			newest = used
-			accounts = append([]*quota.Account{a.Account}, accounts...)
-		} else {
+		if a := s.accounts[other.binding.account()]; a != nil {
 			accounts = append(accounts, a.Account)
 		}
 	}
-	for _, other := range t.conversation.threads {
-		if other != t && other.pending != nil {
+	for _, other := range others {
+		if other.pending != nil {
 			accounts = append(accounts, other.pending.account.Account)
 		}
 	}

@@ -325,8 +325,7 @@ func TestSnapshotsAreRefusedAsAWhole(t *testing.T) {
 }
 
 func TestNothingThatCannotBeWrittenIsTaken(t *testing.T) {
-	f := open(t, "a")
-	d := config("a").Windows[0]
+	d := quota.Declaration{ID: "not read yet", Length: fiveHours}
 	for name, r := range map[string]quota.Reading{
 		"not a number":             {Declaration: d, UsedPercent: math.NaN(), HasUsed: true, State: quota.Observed},
 		"infinite":                 {Declaration: d, UsedPercent: math.Inf(1), HasUsed: true, State: quota.Observed},
@@ -336,7 +335,11 @@ func TestNothingThatCannotBeWrittenIsTaken(t *testing.T) {
 		"a strange state":          {Declaration: d, UsedPercent: 5, HasUsed: true, State: "mood"},
 		"a time long ago":          {Declaration: d, UsedPercent: 5, HasUsed: true, State: quota.Observed, ObservedAt: time.Unix(-1e15, 0)},
 	} {
+		f := open(t, "a")
 		f.must(f.Observe(id("a"), []quota.Reading{r}, f.now, f.now))
+		if w := f.accounts[id("a")].Window(d.ID); w != nil && !w.TakenAt.Equal(f.now) {
+			t.Errorf("%s: taken at %v", name, w.TakenAt)
+		}
 		f.pass(2 * time.Minute)
 		if err := f.Snapshot(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -347,6 +350,7 @@ func TestNothingThatCannotBeWrittenIsTaken(t *testing.T) {
 		"a strange window": {Cause: quota.CauseQuota, WindowID: "\x00\n"},
 		"a long pause":     {Cause: quota.CauseThrottle, RetryAfter: math.MaxInt64},
 	} {
+		f := open(t, "a")
 		f.reject(f.tryAny(), r)
 		f.pass(week)
 		if err := f.Snapshot(); err != nil {

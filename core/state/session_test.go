@@ -70,6 +70,35 @@ func TestAForgottenSessionStartsAsANewOne(t *testing.T) {
 	}
 }
 
+func TestAForgottenSessionLeavesMemory(t *testing.T) {
+	f := open(t, "a")
+	f.serve("a", "claude/s", "m")
+	f.pass(2 * time.Minute)
+	f.serve("a", "claude/s", "m") // its row is to be written again
+	if _, err := f.ForgetSession("claude/s", f.now); err != nil {
+		t.Fatal(err)
+	}
+	f.pass(time.Hour)
+	if len(f.conversations) != 0 || len(f.touched) != 0 {
+		t.Errorf("%d sessions and %d rows are still in memory", len(f.conversations), len(f.touched))
+	}
+}
+
+func TestAMoveIsOfAllModelsOrNone(t *testing.T) {
+	f := open(t, "a", "b")
+	f.serve("a", "claude/s", "m")
+	f.serve("a", "claude/s", "n")
+	f.Store.log = &refusing{Log: f.log, word: `"n"`}
+	if sequence, err := f.MoveSession("claude/s", id("b"), f.now); err == nil || sequence != 0 {
+		t.Errorf("moved: %d, %v", sequence, err)
+	}
+	f.lives("a", "claude/s", "m")
+	f.lives("a", "claude/s", "n")
+	if a, b := f.accounts[id("a")], f.accounts[id("b")]; a.bindings != 2 || b.bindings != 0 {
+		t.Errorf("bindings %d and %d", a.bindings, b.bindings)
+	}
+}
+
 func TestIdleBindingsExpire(t *testing.T) {
 	f := open(t, "a")
 	f.serve("a", "claude/old", "m")
@@ -239,6 +268,31 @@ func TestBindingsToAccountsThatAreNotConfiguredWaitForThem(t *testing.T) {
 	to.configs = append(to.configs, config("work"))
 	to.recover()
 	to.serve("work", "claude/s", "m")
+}
+
+func TestAnImportOfAMachineWhoseClockIsAhead(t *testing.T) {
+	const ahead = 3 * time.Hour
+	from, to := openAt(t, start.Add(ahead), "a"), open(t, "b")
+	to.serve("b", "claude/used-here-before", "m")
+	from.serve("a", "claude/used-here-before", "m")
+	from.serve("a", "claude/used-here-later", "m")
+	from.serve("a", "claude/only-there", "m")
+	from.now, to.now = from.now.Add(time.Hour), to.now.Add(time.Hour)
+	to.serve("b", "claude/used-here-later", "m")
+	var exported bytes.Buffer
+	from.must(from.Export(&exported, from.now))
+	done, err := to.Import(bytes.NewReader(exported.Bytes()), to.now)
+	if err != nil || done.Added != 1 || done.Kept != 2 {
+		t.Errorf("imported %+v, %v", done, err)
+	}
+	to.lives("b", "claude/used-here-later", "m")
+	if view, _ := to.Session("claude/only-there"); !view.LastUsed.Equal(start) || !view.Bindings[0].BoundAt.Equal(start) {
+		t.Errorf("used at %v", view.LastUsed)
+	}
+	wild := `{"format":1,"exported_at":"9999-01-01T00:00:00Z","bindings":[{"session":"claude/x","account":"a","bound_by":"initial","last_used":"2000-01-01T00:00:00Z"}]}`
+	if _, err := to.Import(strings.NewReader(wild), to.now); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestSessionKeys(t *testing.T) {

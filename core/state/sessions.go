@@ -145,7 +145,8 @@ func (s *Store) FindSessions(subject string, limit int) []string {
 	return found
 }
 
-// MoveSession binds all models of a session to an account, by the operator's word.
+// MoveSession binds all models of a session to an account, by the operator's word: all or none. If all live there already,
+// the sequence is 0.
 func (s *Store) MoveSession(key string, to quota.AccountID, at time.Time) (sequence uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,36 +156,46 @@ func (s *Store) MoveSession(key string, to quota.AccountID, at time.Time) (seque
 	now := s.moment(at)
 	c := s.conversation(key)
 	defer s.release(c)
-	bound := 0
-	for _, t := range c.threads {
-		if t.binding == nil {
-			continue
+	bound := slices.DeleteFunc(slices.Clone(c.threads), func(t *thread) bool { return t.binding == nil })
+	if len(bound) == 0 {
+		return 0, fmt.Errorf("move session: %w", ErrUnknownSession)
+	}
+	var entries []entry
+	var moved []*thread
+	for _, t := range bound {
+		if t.binding.account() != to {
+			entries, moved = append(entries, t.movedTo(to, now)), append(moved, t)
 		}
-		bound++
-		if t.binding.account() == to {
-			continue
-		}
-		if err := s.moveThread(t, to, now); err != nil {
+	}
+	if len(entries) == 0 {
+		return 0, nil
+	}
+	if sequence, err = s.commit(entries...); err != nil {
+		return 0, fmt.Errorf("move session: %w", err)
+	}
+	for _, t := range moved {
+		if err := s.settleIn(t, to, now); err != nil {
 			return 0, fmt.Errorf("move session: %w", err)
 		}
-		sequence = s.sequence
-	}
-	if bound == 0 {
-		return 0, fmt.Errorf("move session: %w", ErrUnknownSession)
 	}
 	s.notify()
 	return sequence, nil
 }
 
-func (s *Store) moveThread(t *thread, to quota.AccountID, now time.Time) error {
-	cadence := t.cadence.Value(now)
+// movedTo is the thread's row after an operator's move.
+func (t *thread) movedTo(to quota.AccountID, now time.Time) *bindingRow {
 	row := &bindingRow{
 		Session: t.id.session, Model: t.id.model, Account: to.Name,
 		BoundAt: now, LastUsed: t.lastUsed(), BoundBy: BoundByOperator, Cause: "operator", Cadence: t.cadence.Count,
 	}
 	row.Moves = t.binding.moved(row)
-	old := t.binding
-	if err := s.write(t, row); err != nil {
+	return row
+}
+
+// settleIn counts a thread that was moved into its new account.
+func (s *Store) settleIn(t *thread, to quota.AccountID, now time.Time) error {
+	cadence, old := t.cadence.Value(now), t.binding
+	if err := s.takeUp(t); err != nil {
 		return err
 	}
 	s.unsettle(old, t.active, s.accounts[old.account()], cadence, now)

@@ -61,9 +61,9 @@ func (l *lineWriter) add(element any) error {
 		return err
 	}
 	if l.lines++; l.lines > 1 {
-		l.out.WriteByte(',')
+		l.out.WriteString(",")
 	}
-	l.out.WriteByte('\n')
+	l.out.WriteString("\n")
 	l.out.Write(line)
 	return nil
 }

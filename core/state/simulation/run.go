@@ -46,23 +46,9 @@ func Run(r io.Reader, w io.Writer, options Options) (Result, error) {
 	if err := s.open(); err != nil {
 		return Result{}, err
 	}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 1<<16), maxLine)
-	for number := 1; lines.Scan(); number++ {
-		line := bytes.TrimSpace(lines.Bytes())
-		if len(line) == 0 || line[0] == '#' {
-			continue
-		}
-		end, err := s.line(line)
-		if err != nil {
-			return s.result, fmt.Errorf("line %d: %w", number, err)
-		}
-		if end {
-			break
-		}
-	}
+	err := s.read(r)
 	s.result.Entries += s.store.Stats().Entries
-	return s.result, errors.Join(lines.Err(), s.out.Flush(), s.store.Close())
+	return s.result, errors.Join(err, s.out.Flush(), s.store.Close())
 }
 
 type simulator struct {
@@ -90,6 +76,25 @@ func (s *simulator) open() error {
 	}
 	s.store = store
 	return nil
+}
+
+func (s *simulator) read(r io.Reader) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 1<<16), maxLine)
+	for number := 1; lines.Scan(); number++ {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		end, err := s.line(line)
+		if err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+		if end {
+			break
+		}
+	}
+	return lines.Err()
 }
 
 func (s *simulator) line(line []byte) (end bool, err error) {
@@ -128,26 +133,29 @@ func (s *simulator) event(e event) error {
 		return s.place(e.Request, r, now)
 	case "restart":
 		return s.restart(now)
+	case "accepted", "completed", "aborted", "rejected":
+		if r := s.requests[e.Request]; r != nil { // nil: cut by a restart, or refused before
+			return s.progress(e, r, now)
+		}
+		return nil
 	}
-	r := s.requests[e.Request]
-	if r == nil {
-		return nil // cut by a restart, or refused before
-	}
+	return fmt.Errorf("event %q is not known", e.Event)
+}
+
+// progress is what happens to a request under way.
+func (s *simulator) progress(e event, r *request, now time.Time) error {
 	switch e.Event {
 	case "accepted":
 		_, err := s.store.Accept(r.Attempt, now)
 		return err
-	case "completed":
-		s.store.Complete(r.Attempt, now)
-		delete(s.requests, e.Request)
-	case "aborted":
-		s.store.Abort(r.Attempt, now)
-		delete(s.requests, e.Request)
 	case "rejected":
 		return s.rejected(e, r, now)
-	default:
-		return fmt.Errorf("event %q is not known", e.Event)
+	case "completed":
+		s.store.Complete(r.Attempt, now)
+	case "aborted":
+		s.store.Abort(r.Attempt, now)
 	}
+	delete(s.requests, e.Request)
 	return nil
 }
 

@@ -122,13 +122,14 @@ func TestWrongExpectationsAreSeen(t *testing.T) {
 func TestBadTracesAreRefusedWithTheLine(t *testing.T) {
 	const hello = `{"ev":"hello","v":1}` + "\n"
 	for name, c := range map[string]struct{ trace, want string }{
-		"not JSON":             {hello + "{", "line 2"},
-		"an unknown event":     {hello + `{"ev":"account","t":1,"account":"A","windows":[{"id":"w","dur_ms":18000000}]}` + "\n" + `{"ev":"arrival","t":1,"req":1,"session":"s","model":"m"}` + "\n" + `{"ev":"teleported","t":1,"req":1}`, "line 4"},
-		"a newer trace":        {`{"ev":"hello","v":2}`, "version 2"},
-		"telemetry of nobody":  {hello + `{"ev":"telemetry","t":1,"account":"X"}`, "unknown account"},
-		"an endless line":      {hello + strings.Repeat(" ", maxLine+1), "too long"},
-		"an unknown rejection": {hello + `{"ev":"account","t":1,"account":"A","windows":[]}` + "\n" + `{"ev":"arrival","t":1,"req":1,"session":"s","model":"m"}` + "\n" + `{"ev":"rejected","t":1,"req":1,"class":"mood"}`, "mood"},
-		"a nameless account":   {hello + `{"ev":"account","t":1}`, "invalid"},
+		"not JSON":                       {hello + "{", "line 2"},
+		"an unknown event":               {hello + `{"ev":"account","t":1,"account":"A","windows":[{"id":"w","dur_ms":18000000}]}` + "\n" + `{"ev":"arrival","t":1,"req":1,"session":"s","model":"m"}` + "\n" + `{"ev":"teleported","t":1,"req":1}`, "line 4"},
+		"an unknown event of no request": {hello + `{"ev":"acepted","t":1,"req":9}`, "acepted"},
+		"a newer trace":                  {`{"ev":"hello","v":2}`, "version 2"},
+		"telemetry of nobody":            {hello + `{"ev":"telemetry","t":1,"account":"X"}`, "unknown account"},
+		"an endless line":                {hello + strings.Repeat(" ", maxLine+1), "too long"},
+		"an unknown rejection":           {hello + `{"ev":"account","t":1,"account":"A","windows":[]}` + "\n" + `{"ev":"arrival","t":1,"req":1,"session":"s","model":"m"}` + "\n" + `{"ev":"rejected","t":1,"req":1,"class":"mood"}`, "mood"},
+		"a nameless account":             {hello + `{"ev":"account","t":1}`, "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Run(strings.NewReader(c.trace), &bytes.Buffer{}, Options{})
@@ -136,6 +137,23 @@ func TestBadTracesAreRefusedWithTheLine(t *testing.T) {
 				t.Errorf("error = %v, want one with %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestDecisionsBeforeABadLineArePrinted(t *testing.T) {
+	trace, err := os.ReadFile("testdata/traces/01-abc-first.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var good, bad bytes.Buffer
+	want, err := Run(bytes.NewReader(trace), &good, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := strings.LastIndex(strings.TrimSpace(string(trace)), "\n")
+	result, err := Run(strings.NewReader(string(trace[:end])+"\nnonsense"), &bad, Options{})
+	if err == nil || result != want || bad.String() != good.String() {
+		t.Errorf("result %+v, want %+v, error %v, printed\n%s", result, want, err, &bad)
 	}
 }
 
