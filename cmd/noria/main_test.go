@@ -67,11 +67,7 @@ func (w *world) path(names ...string) string {
 // config writes a configuration whose state is in this world.
 func (w *world) config(text string) string {
 	w.Helper()
-	path := w.path("noria.hcl")
-	if err := os.WriteFile(path, []byte("state {\n  dir = \"state\"\n}\n"+text), 0o600); err != nil {
-		w.Fatal(err)
-	}
-	return path
+	return w.write("noria.hcl", "state {\n  dir = \"state\"\n}\n"+text)
 }
 
 func (w *world) command(args ...string) *exec.Cmd {
@@ -241,6 +237,11 @@ func TestExampleHasEverySettingOfTheBundledPlugins(t *testing.T) {
 }
 
 func TestBadInputIsAnErrorWithARemedy(t *testing.T) {
+	// In these the state directory is found good and opened first.
+	opens := map[string]bool{
+		"a port in use": true, "a port in use by another daemon": true, "a port in use for metrics": true, "a second daemon": true,
+		"a client key that others can read": true,
+	}
 	trace := regexp.MustCompile(`goroutine \d+|panic:|\.go:\d+`)
 	for _, c := range []struct {
 		rule string
@@ -268,42 +269,96 @@ func TestBadInputIsAnErrorWithARemedy(t *testing.T) {
 		{"a plugin with another digest", func(w *world) []string {
 			path := w.plugin("#!/bin/sh\nexit 7\n")
 			return []string{"serve", "-config", w.config(fmt.Sprintf("plugin \"acme\" {\n  path = %q\n  sha256 = %q\n}\nprovider \"acme\" {}\n", path, strings.Repeat("0", 64)))}
-		}, 78, []string{`Plugin "acme" cannot be used`, "pin it again"}},
+		}, 78, []string{`noria.hcl:6,12`, `Plugin "acme" cannot be used`, "digest_mismatch", `"noria plugins pin acme" prints the line`}},
 		{"a plugin that does not start", func(w *world) []string {
-			path := w.plugin("#!/bin/sh\necho cannot read token >&2\nexit 7\n")
-			return []string{"serve", "-config", w.config(fmt.Sprintf("plugin \"acme\" {\n  path = %q\n  dev = true\n}\nprovider \"acme\" {}\n", path))}
-		}, 78, []string{`Plugin "acme" cannot be used`, "exit status 7", "cannot read token"}},
-		{"a plugin that is not there", func(w *world) []string {
-			return []string{"serve", "-config", w.config("plugin \"acme\" {\n  path = \"none\"\n  dev = true\n}\nprovider \"acme\" {}\n")}
-		}, 78, []string{`Plugin "acme" cannot be used`, "no executable at the configured path"}},
-		{"a port in use", func(w *world) []string {
-			held, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
+			return []string{"serve", "-config", w.config(w.acme(w.plugin("#!/bin/sh\necho cannot read token >&2\nexit 7\n")))}
+		}, 78, []string{`noria.hcl:5,10`, `Plugin "acme" cannot be used`, "exit status 7", "cannot read token", "noria plugins test"}},
+		{"an executable that is no plugin", func(w *world) []string {
+			return []string{"serve", "-config", w.config(w.acme(w.plugin("#!/bin/sh\n")))}
+		}, 78, []string{`noria.hcl:5,10`, "does not describe itself", "perhaps no adapter for Noria", "noria plugins test"}},
+		{"an executable that may not be run", func(w *world) []string {
+			path := w.plugin("#!/bin/sh\n")
+			if err := os.Chmod(path, 0o644); err != nil {
 				w.Fatal(err)
 			}
-			w.Cleanup(func() { held.Close() })
-			return []string{"serve", "-config", w.config(simulatedAt(held.Addr().String()))}
-		}, 78, []string{"listen on 127.0.0.1:", "taken by another program"}},
+			return []string{"serve", "-config", w.config(w.acme(path))}
+		}, 78, []string{`noria.hcl:5,10`, "file is not executable", "chmod +x"}},
+		{"an executable that is a directory", func(w *world) []string {
+			if err := os.Mkdir(w.path("acme"), 0o700); err != nil {
+				w.Fatal(err)
+			}
+			return []string{"serve", "-config", w.config(w.acme(w.path("acme")))}
+		}, 78, []string{`noria.hcl:5,10`, "no regular file", "A plugin is an executable file"}},
+		{"a plugin that is not there", func(w *world) []string {
+			return []string{"serve", "-config", w.config(w.acme(w.path("none")))}
+		}, 78, []string{`noria.hcl:5,10`, "no executable at the configured path", `Set path in plugin "acme"`}},
+		{"a plugin of another provider", func(w *world) []string {
+			return []string{"serve", "-config", w.config(w.acme(filepath.Join(binaries, "noria-provider-claude")))}
+		}, 78, []string{`noria.hcl:5,10`, "serves another provider", "Name the plugin's own provider"}},
+		{"a port in use", func(w *world) []string {
+			return []string{"serve", "-config", w.config(simulatedAt(w.held()))}
+		}, 78, []string{"listen on 127.0.0.1:", "taken by another program", "lsof -i :", "set another listen.address"}},
+		{"a port in use by another daemon", func(w *world) []string {
+			other := newWorld(w.T)
+			config := other.config(simulatedAt("127.0.0.1:0"))
+			other.serve(config)
+			return []string{"serve", "-config", w.config(simulatedAt(other.listening(config)))}
+		}, 78, []string{"listen on 127.0.0.1:", "taken by another noria", "stop that one"}},
+		{"a port in use for metrics", func(w *world) []string {
+			return []string{"serve", "-config", w.config(simulatedAt("127.0.0.1:0") + fmt.Sprintf("metrics {\n  address = %q\n}\n", w.held()))}
+		}, 78, []string{"listen on 127.0.0.1:", "set another metrics.address"}},
 		{"a second daemon", func(w *world) []string {
 			config := w.config(simulatedAt("127.0.0.1:0"))
 			w.serve(config)
 			return []string{"serve", "-config", config}
-		}, 78, []string{"another daemon uses this state directory; stop it", "holds it"}},
+		}, 78, []string{"another daemon uses this state directory", "holds it", "stop that one"}},
 		{"a state directory that is a file", func(w *world) []string {
-			if err := os.WriteFile(w.path("state"), nil, 0o600); err != nil {
+			w.write("state", "")
+			return []string{"serve", "-config", w.config(simulatedAt("127.0.0.1:0"))}
+		}, 78, []string{"noria.hcl:2,9", "It is no directory", "Set state.dir"}},
+		{"a state directory below a file", func(w *world) []string {
+			w.write("file", "")
+			return []string{"serve", "-config", w.stateIn("file/state")}
+		}, 78, []string{"noria.hcl:2,9", "file is no directory", "Set state.dir"}},
+		{"a state directory that is open to others", func(w *world) []string {
+			if err := os.Mkdir(w.path("state"), 0o700); err != nil {
+				w.Fatal(err)
+			}
+			if err := os.Chmod(w.path("state"), 0o777); err != nil {
 				w.Fatal(err)
 			}
 			return []string{"serve", "-config", w.config(simulatedAt("127.0.0.1:0"))}
-		}, 78, []string{"noria.hcl:2,9", "is a file"}},
+		}, 78, []string{"noria.hcl:2,9", "It is open to others (mode 0777)", "chmod 700"}},
+		{"a state directory that cannot be made", func(w *world) []string {
+			return []string{"serve", "-config", w.stateIn("/proc/none/state")}
+		}, 78, []string{"noria.hcl:2,9", "State directory cannot be used", "/proc"}},
+		{"a state directory whose sockets cannot have names", func(w *world) []string {
+			return []string{"config", "validate", w.stateIn(strings.Repeat("long", 12))}
+		}, 78, []string{"noria.hcl:2,9", "Path of the sockets too long", "shorter by"}},
+		{"a client key that others can read", func(w *world) []string {
+			w.write("state/client.key", "noria_x\n")
+			if err := os.Chmod(w.path("state", "client.key"), 0o644); err != nil {
+				w.Fatal(err)
+			}
+			return []string{"serve", "-config", w.config(simulatedAt("127.0.0.1:0"))}
+		}, 78, []string{"read client key", "mode 0600", "remove"}},
+		{"a daemon that is looked for with a configuration that is not there", func(w *world) []string {
+			return []string{"status", "-config", w.path("none.hcl")}
+		}, 69, []string{"daemon not running", "none.hcl cannot be read, so the daemon was looked for where it is by default"}},
 		{"a trace that is none", func(w *world) []string { return []string{"simulate", w.config("")} }, 1, []string{"line 1"}},
 		{"no trace", func(w *world) []string { return []string{"simulate", w.path("none")} }, 1, []string{"no such file"}},
 		{"no plugin of that name", func(w *world) []string { return []string{"plugins", "info", "acme"} }, 1, []string{"there is no plugin acme"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			w := newWorld(t)
-			code, stdout, stderr := w.noria(c.prepare(w)...)
+			args := c.prepare(w)
+			before := w.listing()
+			code, stdout, stderr := w.noria(args...)
 			if code != c.code {
 				t.Errorf("exit %d, want %d", code, c.code)
+			}
+			if after := w.listing(); after != before && !opens[c.rule] {
+				t.Errorf("it left something behind:\n%s\nbefore:\n%s", after, before)
 			}
 			// Lines break anywhere.
 			flat := strings.Join(strings.Fields(stderr), " ")
@@ -327,6 +382,68 @@ func (w *world) plugin(script string) string {
 		w.Fatal(err)
 	}
 	return path
+}
+
+// acme serves a provider by the executable at path.
+func (w *world) acme(path string) string {
+	return fmt.Sprintf("plugin \"acme\" {\n  path = %q\n  dev = true\n}\nprovider \"acme\" {}\n", path)
+}
+
+// stateIn writes a configuration with its state in dir.
+func (w *world) stateIn(dir string) string {
+	w.Helper()
+	return w.write("noria.hcl", fmt.Sprintf("state {\n  dir = %q\n}\n%s", dir, simulatedAt("127.0.0.1:0")))
+}
+
+// write writes a file that is private, with its directories.
+func (w *world) write(name, content string) string {
+	w.Helper()
+	path := w.path(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		w.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+// held is an address that somebody listens on.
+func (w *world) held() string {
+	w.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { listener.Close() })
+	return listener.Addr().String()
+}
+
+// listening is where the daemon of a configuration serves clients.
+func (w *world) listening(config string) string {
+	w.Helper()
+	code, stdout, stderr := w.noria("status", "-json", "-config", config)
+	var s struct{ Listen []string }
+	if err := json.Unmarshal([]byte(stdout), &s); code != 0 || err != nil || len(s.Listen) == 0 {
+		w.Fatalf("status: exit %d %v %s", code, err, stderr)
+	}
+	return s.Listen[0]
+}
+
+// listing names everything in this world.
+func (w *world) listing() string {
+	w.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(w.dir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil {
+			fmt.Fprintln(&all, path, entry.Type())
+		}
+		return err
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return all.String()
 }
 
 func TestCommandsOfARunningDaemon(t *testing.T) {

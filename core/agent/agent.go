@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/config"
 	"github.com/noria-dev/noria/core/events"
 	"github.com/noria-dev/noria/core/internal/clock"
@@ -57,9 +55,11 @@ type Agent struct {
 	proxy    *proxy.Proxy
 	probes   *probes
 
-	listeners []net.Listener
-	control   net.Listener
-	draining  atomic.Bool
+	listeners   []net.Listener
+	certificate certificate
+	metrics     net.Listener // nil without an address of their own
+	control     net.Listener
+	draining    atomic.Bool
 
 	reloading  sync.Mutex // orders reloads
 	generation atomic.Uint64
@@ -84,9 +84,9 @@ func Run(ctx context.Context, options Options) (err error) {
 	return errors.Join(a.run(ctx), a.close())
 }
 
-// build makes all parts in the order in which they may refuse: configuration, state, address, adapters.
+// build makes all parts in the order in which they may refuse: configuration, state, addresses, adapters.
 func (a *Agent) build(ctx context.Context) error {
-	setup, warnings, err := Configure(ctx, a.options.ConfigPath, a.catalog)
+	setup, warnings, err := a.configure(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,17 +96,17 @@ func (a *Agent) build(ctx context.Context) error {
 		a.log.Warn("configuration", "finding", w.String())
 	}
 	a.prepareProcess()
-	if err := os.MkdirAll(cfg.State.Dir, 0o700); err != nil {
-		return fmt.Errorf("make state directory: %w", err)
-	}
 	a.recorder = newRecorder(a.options.Version, a.present, a.log.Named("metrics"))
+	if err := makeStateDirectory(setup.File); err != nil {
+		return err
+	}
 	if err := a.openState(cfg); err != nil {
 		return err
 	}
 	if a.keys, err = openKeyring(cfg.State.Dir, a.clock.Now()); err != nil {
-		return err
+		return refuseStart(err, "remove what lies there: another key is made at the next start")
 	}
-	if a.listeners, err = listenProxy(ctx, cfg.Listen); err != nil {
+	if err := a.listen(ctx, cfg); err != nil {
 		return err
 	}
 	if err := a.openHost(cfg); err != nil {
@@ -115,12 +115,23 @@ func (a *Agent) build(ctx context.Context) error {
 	if a.proxy, err = proxy.New(a.proxyOptions(cfg)); err != nil {
 		return err
 	}
-	if a.control, err = api.Listen(cfg.ControlSocket()); err != nil {
-		return err
-	}
 	a.setup.Store(setup)
 	a.generation.Store(1)
 	return a.applyAccounts(setup)
+}
+
+// listen opens every address that is configured, and the control socket.
+func (a *Agent) listen(ctx context.Context, cfg *config.Config) (err error) {
+	if a.listeners, err = listenProxy(ctx, cfg.Listen, &a.certificate); err != nil {
+		return err
+	}
+	if cfg.Metrics.Address != "" {
+		if a.metrics, err = listenOne(ctx, "metrics.address", cfg.Metrics.Address); err != nil {
+			return err
+		}
+	}
+	a.control, err = listenControl(cfg.ControlSocket())
+	return err
 }
 
 func (a *Agent) prepareProcess() {
@@ -134,28 +145,19 @@ func (a *Agent) prepareProcess() {
 	}
 }
 
-func (a *Agent) catalogOptions(host *config.Host) plugin.CatalogOptions {
-	return plugin.CatalogOptions{
-		Logger: a.log, Redactor: a.redactor, PluginDir: host.PluginDir, CacheDir: filepath.Join(host.State.Dir, "plugins"),
-	}
-}
-
-func (a *Agent) catalog(host *config.Host) (*plugin.Catalog, error) {
-	return plugin.NewCatalog(a.catalogOptions(host))
-}
-
 func (a *Agent) openHost(cfg *config.Config) error {
 	a.adapters = newAdapters()
 	host, err := plugin.New(plugin.Options{
-		Catalog:     a.catalogOptions(&cfg.Host),
-		RunDir:      filepath.Join(filepath.Dir(cfg.ControlSocket()), "run"),
+		Catalog:     a.catalogOptions(&cfg.Host, cfg.State.Dir),
+		RunDir:      cfg.RunDir(),
 		HostVersion: a.options.Version,
 		Refresh:     cfg.Telemetry.Refresh,
 		Clock:       a.clock,
 		Hooks:       a.hooks(),
 	})
 	if err != nil {
-		return fmt.Errorf("open plugin host: %w", err)
+		return refuseStart(fmt.Errorf("open plugin host: %w", err),
+			fmt.Sprintf("see that %s and plugins in the state directory are this user's alone (chmod 700); they are made anew when they are removed", cfg.RunDir()))
 	}
 	a.host, a.adapters.host = host, host
 	return nil
@@ -165,7 +167,7 @@ func (a *Agent) proxyOptions(cfg *config.Config) proxy.Options {
 	return proxy.Options{
 		State: a.store, Adapters: a.adapters, Events: a.recorder, Clock: a.clock, Logger: a.log.Named("proxy"),
 		Keys: a.keys, AuthNone: cfg.Listen.Auth == config.AuthNone,
-		Limits: proxyLimits(cfg.Limits), Providers: a.providers, Ready: a.ready, Location: time.Local,
+		Hosts: cfg.Listen.Hosts, Limits: proxyLimits(cfg.Limits), Providers: a.providers, Ready: a.ready, Location: time.Local,
 	}
 }
 
@@ -184,7 +186,7 @@ func (a *Agent) run(ctx context.Context) error {
 	group, running := errgroup.WithContext(serving)
 	group.Go(func() error { return a.proxy.Serve(running, a.listeners...) })
 	group.Go(func() error { return a.serveControl(running) })
-	group.Go(func() error { return a.serveMetrics(running, cfg.Metrics) })
+	group.Go(func() error { return a.serveMetrics(running) })
 	group.Go(func() error { a.tick(running); return nil })
 	group.Go(func() error { a.store.Run(running); return nil })
 	group.Go(func() error { a.watchLogins(running); return nil })
@@ -228,9 +230,7 @@ func (a *Agent) drain(ctx context.Context) {
 func (a *Agent) close() error {
 	var errs []error
 	closeAll(a.listeners)
-	if a.control != nil {
-		_ = a.control.Close()
-	}
+	closeAll([]net.Listener{a.metrics, a.control})
 	if a.host != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), adapterStopTime)
 		defer cancel()

@@ -16,7 +16,7 @@ type devDirectory struct{ path string }
 
 // newDevDirectory makes the folder and writes the configuration into it.
 func newDevDirectory() (*devDirectory, error) {
-	path, err := os.MkdirTemp("", "noria-dev-")
+	path, err := os.MkdirTemp(shortTempDir(), "noria-dev-")
 	if err != nil {
 		return nil, fmt.Errorf("make directory for the demonstration: %w", err)
 	}

@@ -9,41 +9,34 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/config"
 )
 
-// AddressInUseError says that the proxy's address is taken. Noria never takes another one in its place.
-type AddressInUseError struct {
-	Address string
-	// Noria: another Noria answers there.
-	Noria bool
-}
-
-func (e *AddressInUseError) Error() string {
-	if e.Noria {
-		return fmt.Sprintf("listen on %s: another noria serves there; stop it, or give this one another address in noria.hcl (listen { address = … })", e.Address)
-	}
-	return fmt.Sprintf("listen on %s: the address is taken by another program; stop that, or set another one in noria.hcl (listen { address = … })", e.Address)
-}
+// errInUse says that an address is taken. Noria never takes another one in its place.
+var errInUse = errors.New("the address is taken")
 
 // listenProxy opens the listeners of the proxy: the configured address, and its twin of the other family when it is
 // 127.0.0.1 or [::1] and the machine has one.
-func listenProxy(ctx context.Context, cfg config.Listen) ([]net.Listener, error) {
-	first, err := listenOne(ctx, cfg.Address)
+func listenProxy(ctx context.Context, cfg config.Listen, certificate *certificate) ([]net.Listener, error) {
+	first, err := listenOne(ctx, "listen.address", cfg.Address)
 	if err != nil {
 		return nil, err
 	}
 	listeners := []net.Listener{first}
 	if twin, ok := otherLoopback(first.Addr()); ok {
-		second, err := listenOne(ctx, twin)
+		second, err := listenOne(ctx, "listen.address", twin)
 		switch {
 		case err == nil:
 			listeners = append(listeners, second)
-		case errors.As(err, new(*AddressInUseError)):
+		case errors.Is(err, errInUse):
 			_ = first.Close()
 			return nil, err
 		default:
@@ -53,35 +46,90 @@ func listenProxy(ctx context.Context, cfg config.Listen) ([]net.Listener, error)
 	if cfg.TLSCert == "" {
 		return listeners, nil
 	}
-	certificate, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
-	if err != nil {
+	if err := certificate.load(cfg); err != nil {
 		closeAll(listeners)
-		return nil, fmt.Errorf("load TLS certificate: %w", err)
+		return nil, err
 	}
 	for i, l := range listeners {
 		listeners[i] = tls.NewListener(l, &tls.Config{
-			Certificates: []tls.Certificate{certificate},
-			MinVersion:   tls.VersionTLS12,
-			NextProtos:   []string{"http/1.1"},
+			GetCertificate: certificate.get,
+			MinVersion:     tls.VersionTLS12,
+			NextProtos:     []string{"http/1.1"},
 		})
 	}
 	return listeners, nil
 }
 
-func listenOne(ctx context.Context, address string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if errors.Is(err, unix.EADDRINUSE) {
-		return nil, &AddressInUseError{Address: address, Noria: isNoria(ctx, address)}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
-	}
-	return l, nil
+// certificate is that of the proxy's listeners. A reload may replace it, so that one that was renewed needs no new start.
+type certificate struct {
+	current atomic.Pointer[tls.Certificate]
 }
 
+// load reads the files that are configured, if any.
+func (c *certificate) load(cfg config.Listen) error {
+	if cfg.TLSCert == "" {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	if err != nil {
+		return fmt.Errorf("load TLS certificate: %w", err)
+	}
+	c.current.Store(&pair)
+	return nil
+}
+
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.current.Load(), nil
+}
+
+// listenOne listens on the address of a setting. Errors are *RefusedStartError; errInUse among their causes.
+func listenOne(ctx context.Context, setting, address string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	another := fmt.Sprintf("set another %s in noria.hcl", setting)
+	switch {
+	case err == nil:
+		return l, nil
+	case !errors.Is(err, unix.EADDRINUSE):
+		return nil, refuseStart(fmt.Errorf("listen on %s: %w", address, systemCause(err)), another)
+	case isNoria(ctx, address):
+		return nil, refuseStart(fmt.Errorf("listen on %s: %w by another noria", address, errInUse), "stop that one, or "+another)
+	}
+	return nil, refuseStart(fmt.Errorf("listen on %s: %w by another program", address, errInUse),
+		fmt.Sprintf("find it with \"lsof -i :%s\" and stop it, or %s", portOf(address), another))
+}
+
+// systemCause is what the system said, without the address, which is said already.
+func systemCause(err error) error {
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		return call.Err
+	}
+	return err
+}
+
+func portOf(address string) string {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return port
+}
+
+// listenControl opens the control socket.
+func listenControl(path string) (net.Listener, error) {
+	l, err := api.Listen(path)
+	if errors.As(err, new(*api.InUseError)) {
+		return nil, refuseStart(err, "stop that one, or give this one another state.dir in noria.hcl")
+	}
+	return l, refuseStart(err, fmt.Sprintf("see that %s is this user's alone (chmod 700) and may be written", filepath.Dir(path)))
+}
+
+// closeAll closes those that are not nil.
 func closeAll(listeners []net.Listener) {
 	for _, l := range listeners {
-		_ = l.Close()
+		if l != nil {
+			_ = l.Close()
+		}
 	}
 }
 

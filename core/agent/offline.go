@@ -34,9 +34,7 @@ func Validate(ctx context.Context, path, version string) (config.Diagnostics, er
 	for _, spec := range setup.Specs {
 		said, err := host.Validate(ctx, spec)
 		if err != nil {
-			found = append(found, setup.File.At(spec.Provider, "", "", config.Diagnostic{
-				Severity: config.SeverityError, Summary: fmt.Sprintf("Plugin %q cannot be asked", spec.Name), Detail: err.Error(),
-			}))
+			found = append(found, unusablePlugin(setup.File, spec, err))
 			continue
 		}
 		found = append(found, placed(setup.File, spec.Provider, said)...)
@@ -80,7 +78,7 @@ func TakeInventory(path string) (*Inventory, error) {
 	}
 	file, _ := config.Parse(path)
 	inventory := &Inventory{File: file, scratch: scratch}
-	if inventory.Catalog, err = scratch.catalog(&file.Host); err == nil {
+	if inventory.Catalog, err = scratch.catalog(file); err == nil {
 		err = inventory.list()
 	}
 	if err != nil {
@@ -120,11 +118,20 @@ func (i *Inventory) list() error {
 type scratch struct{ dir string }
 
 func newScratch() (*scratch, error) {
-	dir, err := os.MkdirTemp("", "noria-")
+	dir, err := os.MkdirTemp(shortTempDir(), "noria-")
 	if err != nil {
 		return nil, fmt.Errorf("make directory for plugins: %w", err)
 	}
 	return &scratch{dir: dir}, nil
+}
+
+// shortTempDir is the system's directory for what is temporary, unless its path leaves no room for the name of a socket.
+func shortTempDir() string {
+	const longest = 30
+	if dir := os.TempDir(); len(dir) <= longest {
+		return dir
+	}
+	return "/tmp"
 }
 
 // Close removes it; what cannot be removed is left to the system, like all that is temporary.
@@ -134,6 +141,6 @@ func (s *scratch) options(host *config.Host) plugin.CatalogOptions {
 	return plugin.CatalogOptions{PluginDir: host.PluginDir, CacheDir: filepath.Join(s.dir, "plugins")}
 }
 
-func (s *scratch) catalog(host *config.Host) (*plugin.Catalog, error) {
-	return plugin.NewCatalog(s.options(host))
+func (s *scratch) catalog(file *config.File) (*plugin.Catalog, error) {
+	return plugin.NewCatalog(s.options(&file.Host))
 }

@@ -16,7 +16,7 @@ import (
 func (a *Agent) reload(ctx context.Context) (api.ReloadResult, error) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	setup, diags, err := Configure(ctx, a.options.ConfigPath, a.catalog)
+	setup, diags, err := a.reconfigure(ctx)
 	if found, ok := config.AsDiagnostics(err); ok {
 		return a.refuseReload(found), nil
 	}

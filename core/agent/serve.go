@@ -3,14 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"time"
 
 	"github.com/noria-dev/noria/core/api"
-	"github.com/noria-dev/noria/core/config"
 	"github.com/noria-dev/noria/core/events"
 )
 
@@ -35,17 +33,13 @@ func (a *Agent) serveControl(ctx context.Context) error {
 }
 
 // serveMetrics serves the metrics on their own listener when one is configured.
-func (a *Agent) serveMetrics(ctx context.Context, cfg config.Metrics) error {
-	if cfg.Address == "" {
+func (a *Agent) serveMetrics(ctx context.Context) error {
+	if a.metrics == nil {
 		return nil
-	}
-	l, err := listenOne(ctx, cfg.Address)
-	if err != nil {
-		return fmt.Errorf("serve metrics: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.recorder.metrics.Handler())
-	return serveUntil(ctx, l, mux)
+	return serveUntil(ctx, a.metrics, mux)
 }
 
 // serveUntil serves l until ctx ends and closes it.

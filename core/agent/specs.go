@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/noria-dev/noria/core/config"
 	"github.com/noria-dev/noria/core/plugin"
@@ -20,27 +21,50 @@ type Setup struct {
 }
 
 // Configure reads a configuration and asks the executables of its plugins for the schemas that the rest of it is decoded
-// by. It starts no adapter and needs no daemon. A diagnostic that is an error comes as config.Diagnostics in err; warnings
-// come beside a Setup.
-func Configure(ctx context.Context, path string, catalogOf func(*config.Host) (*plugin.Catalog, error)) (*Setup, config.Diagnostics, error) {
+// by. It starts no adapter, needs no daemon, and touches nothing but what catalogOf does. A diagnostic that is an error comes
+// as config.Diagnostics in err; warnings come beside a Setup.
+func Configure(ctx context.Context, path string, catalogOf func(*config.File) (*plugin.Catalog, error)) (*Setup, config.Diagnostics, error) {
 	file, diags := config.Parse(path)
 	if diags.HasErrors() && len(file.Providers) == 0 {
 		// There is nothing more to find.
 		return nil, nil, diags
 	}
-	catalog, err := catalogOf(&file.Host)
+	if !diags.HasErrors() {
+		diags = append(diags, file.CheckState()...)
+	}
+	catalog, err := catalogOf(file)
 	switch {
 	case err != nil && diags.HasErrors():
 		return nil, nil, diags // which may well be the cause
 	case err != nil:
 		return nil, nil, err
 	}
+	specs, schemas, found, err := describeAll(ctx, file, catalog)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, decoded := file.Decode(schemas)
+	diags = slices.Concat(diags, found, decoded)
+	if diags.HasErrors() {
+		return nil, nil, diags
+	}
+	for i, spec := range specs {
+		provider, ok := cfg.Provider(spec.Provider)
+		if !ok {
+			return nil, nil, fmt.Errorf("configure provider %s: it is not in the decoded configuration", spec.Provider)
+		}
+		specs[i].Config = provider.Config
+	}
+	return &Setup{Config: cfg, Specs: specs, File: file}, diags, nil
+}
+
+// describeAll asks the plugin of every provider what it is. The schemas are as [config.File.Decode] wants them.
+func describeAll(ctx context.Context, file *config.File, catalog *plugin.Catalog) (specs []plugin.Spec, schemas map[string]*pluginv1.DescribeResponse, found config.Diagnostics, err error) {
 	bundled, err := catalog.Bundled()
 	if err != nil {
-		return nil, nil, fmt.Errorf("list bundled adapters: %w", err)
+		return nil, nil, nil, fmt.Errorf("list bundled adapters: %w", err)
 	}
-	specs := make([]plugin.Spec, 0, len(file.Providers))
-	schemas := map[string]*pluginv1.DescribeResponse{}
+	schemas = map[string]*pluginv1.DescribeResponse{}
 	for _, spec := range bundled {
 		schemas[spec.Provider] = nil // for what a misspelt provider may have meant
 	}
@@ -53,30 +77,14 @@ func Configure(ctx context.Context, path string, catalogOf func(*config.Host) (*
 		}
 		description, err := catalog.Describe(ctx, spec)
 		if err != nil {
-			diags = append(diags, file.At(provider.Name, "", "", config.Diagnostic{
-				Severity: config.SeverityError,
-				Summary:  fmt.Sprintf("Plugin %q cannot be used", spec.Name),
-				Detail:   err.Error(),
-			}))
+			found = append(found, unusablePlugin(file, spec, err))
 			schemas[provider.Name] = nil // said here, so that Decode does not
 			continue
 		}
 		schemas[provider.Name] = description
 		specs = append(specs, spec)
 	}
-	cfg, decoded := file.Decode(schemas)
-	diags = append(diags, decoded...)
-	if diags.HasErrors() {
-		return nil, nil, diags
-	}
-	for i, spec := range specs {
-		provider, ok := cfg.Provider(spec.Provider)
-		if !ok {
-			return nil, nil, fmt.Errorf("configure provider %s: it is not in the decoded configuration", spec.Provider)
-		}
-		specs[i].Config = provider.Config
-	}
-	return &Setup{Config: cfg, Specs: specs, File: file}, diags, nil
+	return specs, schemas, found, nil
 }
 
 // specOf finds the executable of a provider's plugin: one that the configuration names, else a bundled one.

@@ -254,8 +254,12 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	}
 	answer, err := c.http.Do(req)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+	case nobodyListens(err):
 		return nil, fmt.Errorf("%w: nothing answers at %s", ErrNotRunning, c.socket)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, &Error{
+			Code: CodeRefused, Message: "this user may not use " + c.socket, Remedy: "run the command as the user whose daemon it is, or name another configuration with -config",
+		}
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("call the daemon: %w", ctx.Err())
 	case err != nil:
@@ -269,6 +273,11 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		return nil, readError(answer)
 	}
 	return answer, nil
+}
+
+// nobodyListens: there is no socket, none that somebody serves, or none that can be (its path is below a file, or too long).
+func nobodyListens(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EINVAL)
 }
 
 func readError(answer *http.Response) error {

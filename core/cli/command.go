@@ -38,6 +38,8 @@ type command struct {
 	flags      *flag.FlagSet
 	json       bool
 	configPath string
+	// unread is a configuration that was named and cannot be read, so that the daemon was looked for where it is by default.
+	unread string
 }
 
 // newCommand has the flags that every command has.
@@ -174,6 +176,9 @@ func (p *Program) groupCommand(name, synopsis string, members ...string) *comman
 // client of the daemon with this configuration. The configuration may have errors: a daemon that runs can still be asked.
 func (c *command) client() *api.Client {
 	file, _ := config.Parse(c.configPath)
+	if named := c.configPath != "" || os.Getenv("NORIA_CONFIG") != ""; named && !file.WasRead() {
+		c.unread = file.Path
+	}
 	return api.NewClient(file.ControlSocket())
 }
 

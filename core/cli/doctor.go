@@ -83,7 +83,9 @@ func (c *command) examine(ctx context.Context) []finding {
 	status, err := client.Status(ctx)
 	if err != nil {
 		findings = append(findings, c.examineAbsence(err), examinePort(file.Listen.Address))
-		findings = append(findings, inspectState(file.State.Dir)...)
+		if file.CheckState() == nil {
+			findings = append(findings, inspectState(file.State.Dir)...)
+		}
 	} else {
 		findings = slices.Concat(findings, c.examineDaemon(ctx, file, status))
 	}
@@ -120,14 +122,15 @@ func (c *command) examineConfig(ctx context.Context) []finding {
 	return findings
 }
 
-// examineFiles looks at what must be the user's alone.
+// examineFiles looks at what must be the user's alone. What is wrong with the state directory is found with the configuration.
 func (c *command) examineFiles(file *config.File) []finding {
 	findings := []finding{examineMode("file of the configuration", file.Path, 0o022, "chmod go-w")}
-	private := map[string]string{"state directory": file.State.Dir, "client key": filepath.Join(file.State.Dir, "client.key")}
-	for _, check := range []string{"state directory", "client key"} {
-		findings = append(findings, examineMode(check, private[check], 0o077, "chmod go-rwx"))
+	if file.CheckState() != nil {
+		return findings
 	}
-	return findings
+	return append(findings,
+		examineMode("state directory", file.State.Dir, 0o077, "chmod go-rwx"),
+		examineMode("client key", filepath.Join(file.State.Dir, "client.key"), 0o077, "chmod go-rwx"))
 }
 
 func examineMode(check, path string, forbidden os.FileMode, remedy string) finding {
@@ -160,6 +163,10 @@ func (c *command) examineClock(file *config.File) []finding {
 func (c *command) examineAbsence(err error) finding {
 	if errors.Is(err, api.ErrNotRunning) {
 		return finding{"daemon", warning, "it is not running", "start it with \"noria serve\""}
+	}
+	var refused *api.Error
+	if errors.As(err, &refused) {
+		return finding{"daemon", problem, refused.Message, refused.Remedy}
 	}
 	return finding{"daemon", problem, err.Error(), "stop the daemon and start it anew"}
 }
@@ -231,7 +238,7 @@ func (c *command) examinePlugins(ctx context.Context, client *api.Client, runnin
 		switch {
 		case !allUsable([]api.Plugin{plugin}):
 			f.Result, f.Detail = problem, plugin.Status+": "+failureText(plugin)
-			f.Remedy = fmt.Sprintf("see \"noria plugins info %s\"", plugin.Name)
+			f.Remedy = agent.PluginRemedy(plugin.Name, plugin.Reason)
 		case plugin.Dev:
 			f.Result, f.Detail = warning, "dev = true: its executable is not checked"
 			f.Remedy = fmt.Sprintf("pin it: \"noria plugins pin %s\"", plugin.Name)

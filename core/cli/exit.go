@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 
+	"github.com/noria-dev/noria/core/agent"
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/config"
 	"github.com/noria-dev/noria/core/internal/printable"
@@ -42,6 +43,7 @@ func (c *command) report(err error) int {
 		usage   *usageError
 		quiet   *exitError
 		refused *api.Error
+		start   *agent.RefusedStartError
 		found   config.Diagnostics
 	)
 	switch {
@@ -62,11 +64,18 @@ func (c *command) report(err error) int {
 		}
 		return exitConfig
 	case errors.Is(err, api.ErrNotRunning):
-		c.complain(err.Error(), `start it with "noria serve", or name its configuration with -config`)
+		remedy := `start it with "noria serve", or name its configuration with -config`
+		if c.unread != "" {
+			remedy = c.unread + " cannot be read, so the daemon was looked for where it is by default; name its configuration with -config, or start it with \"noria serve\""
+		}
+		c.complain(err.Error(), remedy)
 		return exitNotRunning
 	case errors.As(err, &refused):
 		c.complain(refused.Message, refused.Remedy)
 		return exitCodeOf(refused.Code)
+	case errors.As(err, &start):
+		c.complain(start.Error(), start.Remedy)
+		return exitConfig
 	case errors.Is(err, context.Canceled):
 		return exitFailed
 	case errors.Is(err, exec.ErrNotFound):

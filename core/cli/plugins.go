@@ -8,6 +8,7 @@ import (
 
 	"github.com/posener/complete"
 
+	"github.com/noria-dev/noria/core/agent"
 	"github.com/noria-dev/noria/core/api"
 )
 
@@ -81,6 +82,9 @@ func (c *command) printPlugins(plugins []api.Plugin) error {
 		r.style[4] = pluginStyle(plugin)
 		if plugin.Detail != "" || plugin.Reason != "" {
 			r.note("%s: %s%s", plugin.Name, failureText(plugin), p.retryText(plugin))
+		}
+		if plugin.Reason != "" && (plugin.Status == "failed" || plugin.Status == statusOffline) {
+			r.note("%s: %s", plugin.Name, agent.PluginRemedy(plugin.Name, plugin.Reason))
 		}
 		if plugin.Dev {
 			r.note("%s: dev = true, its executable is not checked", plugin.Name)

@@ -92,6 +92,9 @@ func Parse(path string) (*File, Diagnostics) {
 	return f, f.diagnostics()
 }
 
+// WasRead reports whether there was a file that could be read, whatever is in it.
+func (f *File) WasRead() bool { return f.source != nil }
+
 // firstOfEach drops repetitions: one missing quote makes every later line an error of the same kind.
 func firstOfEach(diags hcl.Diagnostics) hcl.Diagnostics {
 	var kept hcl.Diagnostics
