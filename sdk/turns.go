@@ -2,12 +2,18 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// ClientTurns lets one official client per login run at a time: two of them can spend the same refresh token. The zero
-// value is ready; it is safe for concurrent use.
+// ClientTurns lets one official client per login run at a time: two of them can spend the same refresh token. A login is
+// named by the directory that holds it, and turns are kept between processes too, by a lock on that directory which
+// writes nothing: while a daemon swaps an adapter for a new one, both run. What is no directory, or lies on a file system
+// without locks, is kept within this process. The zero value is ready; it is safe for concurrent use.
 type ClientTurns struct {
 	mu      sync.Mutex // guards turns
 	turns   map[string]chan struct{}
@@ -24,9 +30,15 @@ func (t *ClientTurns) Do(ctx context.Context, login string, work func(context.Co
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	unlock, err := lockLogin(ctx, login)
+	if err != nil {
+		<-turn
+		return err
+	}
 	done := make(chan error, 1)
 	t.running.Go(func() {
 		defer func() { <-turn }()
+		defer unlock()
 		done <- guarded(context.WithoutCancel(ctx), work)
 	})
 	select {
@@ -35,6 +47,27 @@ func (t *ClientTurns) Do(ctx context.Context, login string, work func(context.Co
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// loginPoll is how often a login that another process uses is looked at.
+const loginPoll = 50 * time.Millisecond
+
+// lockLogin waits until no other process has the login. The kernel lets go of it with the process, however that ends.
+func lockLogin(ctx context.Context, directory string) (unlock func(), err error) {
+	fd, err := unix.Open(directory, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return func() {}, nil
+	}
+	unlock = func() { _ = unix.Close(fd) }
+	for errors.Is(unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		select {
+		case <-time.After(loginPoll):
+		case <-ctx.Done():
+			unlock()
+			return nil, ctx.Err()
+		}
+	}
+	return unlock, nil
 }
 
 func guarded(ctx context.Context, work func(context.Context)) (err error) {

@@ -37,6 +37,34 @@ func TestOneClientPerLoginRunsAtATime(t *testing.T) {
 	}
 }
 
+// Two of them are as two processes to the lock: it belongs to the open directory.
+func TestOneClientPerLoginRunsAtATimeInAllProcesses(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	var one, other ClientTurns
+	home := t.TempDir()
+	begun, finish := make(chan struct{}), make(chan struct{})
+	var first sync.WaitGroup
+	first.Go(func() {
+		if err := one.Do(t.Context(), home, func(context.Context) { close(begun); <-finish }); err != nil {
+			t.Errorf("first: %v", err)
+		}
+	})
+	<-begun
+	ctx, cancel := context.WithTimeout(t.Context(), 3*loginPoll)
+	defer cancel()
+	if err := other.Do(ctx, home, func(context.Context) { t.Error("ran beside a client of another process") }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("out of turn: %v", err)
+	}
+	if err := other.Do(t.Context(), t.TempDir(), func(context.Context) {}); err != nil {
+		t.Errorf("another login: %v", err)
+	}
+	close(finish)
+	if err := other.Do(t.Context(), home, func(context.Context) {}); err != nil {
+		t.Errorf("in turn: %v", err)
+	}
+	first.Wait()
+}
+
 func TestWorkThatBeganOutlivesItsCaller(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	var turns ClientTurns
