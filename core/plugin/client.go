@@ -36,6 +36,8 @@ type Client struct {
 	accounts atomic.Pointer[map[string]*account]
 
 	background background
+	redeclared redeclared
+	redeclares *paced[*account]
 
 	mu sync.Mutex // guards below
 	// changed is closed, and replaced, whenever current changes.
@@ -50,6 +52,7 @@ type account struct {
 	observer *observer
 	probe    *probe
 	watched  *paced[watched]
+	shown    lastShown
 	// used is when it last served, in unix seconds.
 	used atomic.Int64
 	// leave ends its background work.
@@ -60,6 +63,7 @@ func (c *Client) start() {
 	c.changed = make(chan struct{})
 	c.accounts.Store(&map[string]*account{})
 	c.background.ctx, c.background.cancel = context.WithCancel(context.Background())
+	c.redeclares = newPaced(c.background.ctx, &c.background, c.timing.observeEvery, c.timing.observeEvery, c.redeclare)
 	if c.hooks.OnWindows != nil || c.hooks.OnAuthState != nil {
 		c.background.run(c.background.ctx, c.watchQuota)
 	}

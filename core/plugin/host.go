@@ -84,12 +84,11 @@ func newHost(options Options, t timing) (*Host, error) {
 		clock:       options.Clock,
 		timing:      t,
 		check:       &answerCheck{redactor: catalog.redactor},
-		onProfile:   options.Hooks.OnProfile,
 		generation:  &atomic.Uint64{},
 	}
 	h.ending, h.kill = context.WithCancel(context.Background())
 	h.wakeups.ctx, h.wakeups.cancel = context.WithCancel(context.Background())
-	h.wakeups.run(h.wakeups.ctx, h.watchWakeups)
+	h.wakeups.run(h.wakeups.ctx, func(ctx context.Context) { watchWakeups(ctx, t, moments(), h.probeAll) })
 	return h, nil
 }
 
@@ -248,7 +247,7 @@ func (h *Host) newAdapter(spec Spec) (*adapter, <-chan error) {
 		output:   out,
 	}
 	s.launch = func(ctx context.Context, spec Spec, progress func(State)) (*instance, *Failure) {
-		return h.launcher.launch(ctx, spec, out, progress)
+		return h.launcher.launch(ctx, spec, out, progress, client.takeProfile)
 	}
 	return &adapter{supervisor: s, client: client}, s.begin(spec)
 }
@@ -426,24 +425,10 @@ func (h *Host) Close(ctx context.Context) error {
 	return nil
 }
 
-// watchWakeups probes at once after the machine slept: the wall clock then went on and Go's timers did not.
-func (h *Host) watchWakeups(ctx context.Context) {
-	ticker := time.NewTicker(h.timing.wakeupEvery)
-	defer ticker.Stop()
-	last := time.Now().Round(0)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		now := time.Now().Round(0) // without the monotonic reading
-		if now.Sub(last) > h.timing.wakeupSuspects {
-			for _, a := range h.all() {
-				a.client.probeAll()
-			}
-		}
-		last = now
+// probeAll asks for a probe of every account of every adapter: whatever was known is as old as the machine slept.
+func (h *Host) probeAll() {
+	for _, a := range h.all() {
+		a.client.probeAll()
 	}
 }
 

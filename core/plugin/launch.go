@@ -33,18 +33,18 @@ type launcher struct {
 	clock       clock.Clock
 	timing      timing
 	check       *answerCheck
-	onProfile   func(provider string, profile *providerv1.Profile) error
 	generation  *atomic.Uint64
 }
 
-// launch starts an adapter and returns it ready. When it fails, or ctx ends, nothing is left of it.
-func (l *launcher) launch(ctx context.Context, spec Spec, out *output, progress func(State)) (*instance, *Failure) {
+// launch starts an adapter and returns it ready, after takeProfile took its profile. When it fails, or ctx ends, nothing
+// is left of it.
+func (l *launcher) launch(ctx context.Context, spec Spec, out *output, progress func(State), takeProfile func(*instance) error) (*instance, *Failure) {
 	progress(StateStarting)
 	out.forget()
 	i, f := l.connect(ctx, spec, out)
 	if f == nil {
 		progress(StateConfiguring)
-		if f = l.configure(ctx, i); f == nil {
+		if f = l.configure(ctx, i, takeProfile); f == nil {
 			return i, nil
 		}
 		i.process.end(l.timing.termGrace)
@@ -163,14 +163,20 @@ func (h *processHolder) end() {
 }
 
 // configure takes a connected adapter through Init, Describe, Configure and Profile.
-func (l *launcher) configure(ctx context.Context, i *instance) *Failure {
+func (l *launcher) configure(ctx context.Context, i *instance, takeProfile func(*instance) error) *Failure {
 	if f := l.greet(ctx, i); f != nil {
 		return f
 	}
 	if f := l.applyConfig(ctx, i); f != nil {
 		return f
 	}
-	return l.readProfile(ctx, i)
+	if f := l.readProfile(ctx, i); f != nil {
+		return f
+	}
+	if err := takeProfile(i); err != nil {
+		return &Failure{Reason: ReasonProfile, Detail: l.check.sentence(err.Error()), Permanent: true}
+	}
+	return nil
 }
 
 // greet learns what the adapter is. Init is its first call with a deadline, and so the real test that it is there.
@@ -226,16 +232,8 @@ func (l *launcher) readProfile(ctx context.Context, i *instance) *Failure {
 	if f != nil {
 		return f
 	}
-	if i.profile, f = l.check.profile(answer.GetProfile(), i.spec.Config); f != nil {
-		return f
-	}
-	if l.onProfile == nil {
-		return nil
-	}
-	if err := l.onProfile(i.spec.Provider, i.profile); err != nil {
-		return &Failure{Reason: ReasonProfile, Detail: l.check.sentence(err.Error()), Permanent: true}
-	}
-	return nil
+	i.profile, f = l.check.profile(answer.GetProfile(), i.spec.Config)
+	return f
 }
 
 // step makes one call of the start. What it failed of is told by a fixed word and gRPC's code, never by the adapter's own.

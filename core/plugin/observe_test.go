@@ -397,18 +397,6 @@ func TestProbeOfARemovedAccountEnds(t *testing.T) {
 	})
 }
 
-func TestMachineThatSleptProbesAtOnce(t *testing.T) {
-	r := &reading{}
-	probeTest(t, r, func(t *testing.T, d *desk, in *inbox) {
-		synctest.Wait()
-		d.client.probeAll()
-		synctest.Wait()
-		if r.count() != 2 {
-			t.Errorf("%d probes", r.count())
-		}
-	})
-}
-
 func TestWindowsOfAFailureThatRejectsNothingAreReported(t *testing.T) {
 	cases := []struct {
 		name    string

@@ -141,11 +141,9 @@ func (p *probe) once(ctx context.Context) error {
 }
 
 func (c *Client) reportQuota(a *account, windows []*providerv1.Window, state providerv1.AuthState, sentAt time.Time) {
-	c.report(WindowReport{
-		Account:  a.id,
-		Readings: c.check.readings(windows, quota.SourceOfficialClient, sentAt),
-		SentAt:   sentAt,
-	})
+	readings := c.check.readings(windows, quota.SourceOfficialClient, sentAt)
+	c.report(WindowReport{Account: a.id, Readings: readings, SentAt: sentAt})
+	c.compareWindows(a, readings)
 	if state = authState(state); c.hooks.OnAuthState != nil && state != providerv1.AuthState_AUTH_STATE_UNSPECIFIED {
 		c.hooks.OnAuthState(a.id, state, sentAt)
 	}

@@ -80,8 +80,8 @@ type Hooks struct {
 	OnGeneration func(account quota.AccountID, before, after string)
 	// OnLateLease takes the coming of a lease after somebody was told that it is late.
 	OnLateLease func(account quota.AccountID)
-	// OnProfile takes the profile of every newly ready adapter before its client uses it. An error fails the start for
-	// good.
+	// OnProfile takes the profile of every newly ready adapter before its client uses it, where an error fails the start
+	// for good; and again, when after a reading the adapter declares other windows for an account.
 	OnProfile func(provider string, profile *providerv1.Profile) error
 	// OnState takes every change of an adapter's state.
 	OnState func(Info)

@@ -27,7 +27,7 @@ type timing struct {
 	probeMost      time.Duration // between two probes, however idle or failing
 	probeIdle      time.Duration // without use for so long an account is probed less often
 	wakeupEvery    time.Duration // how often it is looked whether the machine slept
-	wakeupSuspects time.Duration
+	wakeupSuspects time.Duration // that the machine slept, when its clocks differ by more
 }
 
 func designTiming() timing {
