@@ -79,6 +79,9 @@ func boundedModel(model string) string {
 // printable refuses the replacement character as well: it stands where something was lost.
 func printable(s string) bool {
 	for _, r := range s {
+		if ' ' <= r && r <= '~' {
+			continue
+		}
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
 			return false
 		}

@@ -7,13 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/noria-dev/noria/core/journal"
 	"github.com/noria-dev/noria/core/placement"
@@ -83,9 +80,9 @@ func TestStartsWithManyBindings(t *testing.T) {
 			k.stop()
 			k.must(k.Close())
 			for _, from := range []string{"journal and what snapshots there are", "snapshot"} {
-				took, work, heap := startOnce(t, dir, n)
+				took, work, bytes := startOnce(t, dir, n)
 				t.Logf("%d bindings from the %s: recovered in %v with %v of processor time, %d bytes of heap a binding", n, from,
-					took.Round(time.Millisecond), work.Round(time.Millisecond), heap/uint64(n))
+					took.Round(time.Millisecond), work.Round(time.Millisecond), bytes/uint64(n))
 			}
 		})
 	}
@@ -93,13 +90,13 @@ func TestStartsWithManyBindings(t *testing.T) {
 
 // startOnce opens the state, checks that all is there, and makes a snapshot of it. The processor time tells more on a machine that has
 // other things to do.
-func startOnce(t *testing.T, dir string, n int) (took, work time.Duration, heap uint64) {
+func startOnce(t *testing.T, dir string, n int) (took, work time.Duration, bytes uint64) {
 	t.Helper()
-	before := heapInUse()
+	before := heap()
 	begun, worked := time.Now(), processorTime(t)
 	k := openKept(t, dir)
 	took, work = time.Since(begun), processorTime(t)-worked
-	heap = heapInUse() - before
+	bytes = heap() - before
 	if got := k.Stats().Bindings; got != n {
 		t.Errorf("%d bindings, want %d", got, n)
 	}
@@ -108,23 +105,7 @@ func startOnce(t *testing.T, dir string, n int) (took, work time.Duration, heap 
 	t.Logf("snapshot of %d bytes in %v", s.SnapshotBytes, s.SnapshotDuration.Round(time.Millisecond))
 	k.stop()
 	k.must(k.Close())
-	return took, work, heap
-}
-
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-func heapInUse() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	return took, work, bytes
 }
 
 // TestSnapshotsHoldUpNoRequest reports how long new sessions take, from placement until the first byte may go out, while snapshots of

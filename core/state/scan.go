@@ -6,41 +6,6 @@ import (
 	"time"
 )
 
-// scanBinding reads a binding in the form in which nearly all are written: fields in their order, texts of plain ASCII, no
-// moves. What it takes means the same to encoding/json, which is left to read the others, and takes ten times as long.
-func scanBinding(data []byte, known words) (*bindingRow, bool) {
-	s := scan{rest: data}
-	session := s.text(`{"session":`)
-	if session == nil {
-		return nil, false
-	}
-	row := &bindingRow{
-		Session:       string(session),
-		Model:         known.text(s.text(`,"model":`)),
-		Account:       known.text(s.text(`,"account":`)),
-		BoundAt:       s.time(`,"bound_at":`),
-		LastUsed:      s.time(`,"last_used":`),
-		BoundBy:       BoundBy(known.text(s.text(`,"by":`))),
-		Cause:         known.text(s.text(`,"cause":`)),
-		Cadence:       s.decimal(`,"cadence":`),
-		BoundSequence: s.number(`,"bound_sequence":`),
-		Sequence:      s.number(`,"sequence":`),
-	}
-	return row, !s.failed && string(s.rest) == "}"
-}
-
-// words lets rows that are read share the few texts that many of them hold.
-type words map[string]string
-
-func (w words) text(text []byte) string {
-	if known, ok := w[string(text)]; ok {
-		return known
-	}
-	known := string(text)
-	w[known] = known
-	return known
-}
-
 // scan takes fields from the beginning of what is left of a JSON object. A field that is not there is zero, as in
 // encoding/json; one that is not in the expected form is left where it is, so that the end is never reached.
 type scan struct {
@@ -58,7 +23,7 @@ func (s *scan) text(field string) []byte {
 		case c == '"':
 			s.rest = value[i+1:]
 			return value[:i]
-		case c < ' ' || c > '~' || c == '\\':
+		case !plain(c):
 			return nil
 		}
 	}

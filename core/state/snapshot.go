@@ -50,13 +50,14 @@ func writeSnapshot(w io.Writer, txn *memdb.Txn, sequence uint64) error {
 
 // lineWriter writes the elements of a JSON array, one a line.
 type lineWriter struct {
-	out   *bufio.Writer
-	line  bytes.Buffer
-	lines int
+	out    *bufio.Writer
+	line   []byte
+	buffer bytes.Buffer
+	lines  int
 }
 
 func (l *lineWriter) add(element any) error {
-	line, err := marshal(&l.line, element)
+	line, err := l.encode(element)
 	if err != nil {
 		return err
 	}
@@ -66,6 +67,15 @@ func (l *lineWriter) add(element any) error {
 	l.out.WriteString("\n")
 	l.out.Write(line)
 	return nil
+}
+
+func (l *lineWriter) encode(element any) ([]byte, error) {
+	if row, ok := element.(*bindingRow); ok {
+		if l.line, ok = appendBinding(l.line[:0], row); ok {
+			return l.line, nil
+		}
+	}
+	return marshal(&l.buffer, element)
 }
 
 // readSnapshot fills an empty store from what writeSnapshot wrote, or refuses it as a whole.

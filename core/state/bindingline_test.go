@@ -1,7 +1,9 @@
 package state
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +66,17 @@ func TestAScannedBindingIsWhatItsJSONSays(t *testing.T) {
 	})
 }
 
-func TestOrdinaryBindingsAreScanned(t *testing.T) {
+func TestAnAppendedBindingIsItsJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		row := anyBinding(t)
+		line, ok := appendBinding([]byte("before"), row)
+		if want := "before" + string(marshalled(t, row)); ok && string(line) != want {
+			t.Fatalf("written as\n%s, want\n%s", line, want)
+		}
+	})
+}
+
+func TestOrdinaryBindingsNeedNoEncodingJSON(t *testing.T) {
 	row := bindingRow{
 		Session: "claude/0a1b2c3d-1111-4222-8333-444455556666", Model: "claude-opus-4-1", Account: "work", BoundAt: start,
 		LastUsed: start.Add(123456789), BoundBy: BoundByFailover, Cause: "quota", Cadence: 21.25, BoundSequence: 17, Sequence: 18,
@@ -75,10 +87,13 @@ func TestOrdinaryBindingsAreScanned(t *testing.T) {
 		if data := marshalled(t, r); !mustMeanTheSame(t, data) {
 			t.Errorf("left to encoding/json: %s", data)
 		}
+		if _, ok := appendBinding(nil, r); !ok {
+			t.Errorf("not appended: %+v", r)
+		}
 	}
 }
 
-func TestWhatIsNotScannedIsReadAllTheSame(t *testing.T) {
+func TestUnusualBindingsComeBackAllTheSame(t *testing.T) {
 	for name, change := range map[string]func(r *bindingRow){
 		"an escape":      func(r *bindingRow) { r.Session = `claude/"\` },
 		"umlauts":        func(r *bindingRow) { r.Account = "büro" },
@@ -89,7 +104,13 @@ func TestWhatIsNotScannedIsReadAllTheSame(t *testing.T) {
 			row := &bindingRow{Session: "claude/s", Account: "a", BoundAt: start, LastUsed: start, BoundBy: BoundInitially}
 			change(row)
 			s := snapshotReader{words: make(words)}
-			got, err := s.decodeBinding(marshalled(t, row))
+			var body bytes.Buffer
+			out := bufio.NewWriter(&body)
+			lines := lineWriter{out: out}
+			if err := errors.Join(lines.add(row), out.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.decodeBinding(bytes.TrimSpace(body.Bytes()))
 			if diff := cmp.Diff(row, got); err != nil || diff != "" {
 				t.Errorf("%v\n%s", err, diff)
 			}
