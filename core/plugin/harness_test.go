@@ -43,6 +43,7 @@ func quick() timing {
 	t.configure = 30 * time.Second
 	t.drain = 2 * time.Second
 	t.termGrace = 300 * time.Millisecond
+	t.killGrace = 30 * time.Second
 	t.healthEvery = time.Hour
 	return t
 }

@@ -261,19 +261,21 @@ func TestFloodOfAWatchIsPaced(t *testing.T) {
 	hooks := in.hooks()
 	take := hooks.OnWindows
 	hooks.OnWindows = func(r WindowReport) { take(r); got <- struct{}{} }
+	began := time.Now()
 	b := newBench(t, timing, hooks)
 	b.ready(b.fake(fakeConfig{Actions: map[string]string{"WatchQuota": actFlood, "ReadQuota": actError}}))
 	for range 10 {
 		<-got
 	}
 	reports := in.reports()
-	for i, r := range reports {
+	for _, r := range reports {
 		if r.Account.Name != "work" {
 			t.Errorf("report about %s", r.Account)
 		}
-		if i > 0 && in.at[i].Sub(in.at[i-1]) < 45*time.Millisecond {
-			t.Errorf("gap of %v", in.at[i].Sub(in.at[i-1]))
-		}
+	}
+	// The pace is of when they are handed over; a busy machine makes it slower, never faster.
+	if most := 1 + int(time.Since(began)/timing.observeEvery); len(reports) > most {
+		t.Errorf("%d reports, want at most %d in that time", len(reports), most)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/noria-dev/noria/sdk/wire"
 )
 
 // hostileBench has one good adapter beside the hostile one; whatever that does, the good one must not notice.
@@ -75,13 +77,14 @@ func (b *bench) untouched(pid int) {
 	}
 }
 
-// marked lists living processes that carry a mark of this test binary's adapters and whose command line holds what.
+// marked lists living processes that carry a mark of this process's adapters and whose command line holds what.
 func marked(t *testing.T, what string) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil // no such view of processes on this system
 	}
+	parent := wire.EnvParent + "=" + strconv.Itoa(os.Getpid()) + "\x00"
 	var pids []int
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
@@ -90,7 +93,8 @@ func marked(t *testing.T, what string) []int {
 		}
 		environ, _ := os.ReadFile("/proc/" + entry.Name() + "/environ")
 		command, _ := os.ReadFile("/proc/" + entry.Name() + "/cmdline")
-		if bytes.Contains(environ, []byte(envMark+"=")) && bytes.Contains(command, []byte(what)) {
+		ours := bytes.Contains(environ, []byte(envMark+"=")) && bytes.Contains(environ, []byte(parent))
+		if ours && bytes.Contains(command, []byte(what)) {
 			pids = append(pids, pid)
 		}
 	}
@@ -165,6 +169,17 @@ func TestHandshakeThatIsNoneIsRefusedByItsReason(t *testing.T) {
 			}
 		})
 	}
+	t.Run("standard output that ends at once", func(t *testing.T) {
+		b.allow("")
+		f := b.failure(b.hostile("#!/bin/sh\nexec sleep 611 >&-\n"), good)
+		if f.Reason != ReasonHandshake {
+			t.Errorf("reason = %s, want %s", f.Reason, ReasonHandshake)
+		}
+		b.ready(good)
+		if left := marked(t, "sleep\x00611"); len(left) > 0 {
+			t.Errorf("processes left: %v", left)
+		}
+	})
 	b.untouched(pid)
 }
 

@@ -83,7 +83,7 @@ func (l *launcher) connect(ctx context.Context, spec Spec, out *output) (*instan
 		cmd.Path, cmd.Args, cmd.Dir = path, []string{spec.Path}, filepath.Dir(spec.Path)
 		cmd.Env = append(cmd.Env, env...)
 		p := newProcess(l.spawner, out, cmd, dir)
-		p.grace = l.timing.termGrace
+		p.grace, p.killGrace = l.timing.termGrace, l.timing.killGrace
 		return p, holder.take(p)
 	}
 	i := &instance{spec: spec, digest: digest, digestState: state, startedAt: l.clock.Now(), calls: newGate()}

@@ -65,14 +65,15 @@ type process struct {
 	// exited is closed when the process was reaped, its group killed and its pipes closed.
 	exited chan struct{}
 	stop   sync.Once
-	grace  time.Duration
+	// grace is between SIGTERM and SIGKILL, killGrace after that.
+	grace, killGrace time.Duration
 }
 
 var _ runner.Runner = (*process)(nil)
 
 // newProcess prepares cmd, whose environment go-plugin filled in; path is what is executed.
 func newProcess(spawner *spawner, out *output, cmd *exec.Cmd, dir string) *process {
-	p := &process{spawner: spawner, output: out, cmd: cmd, dir: dir, grace: termGrace,
+	p := &process{spawner: spawner, output: out, cmd: cmd, dir: dir, grace: termGrace, killGrace: killGrace,
 		reaped: make(chan struct{}), exited: make(chan struct{})}
 	p.mark = envMark + "=" + rand.Text()
 	p.lineReader, p.line = io.Pipe()
@@ -288,8 +289,8 @@ func (p *process) markReaped() (alone bool) {
 	return !p.ordered
 }
 
-// end stops the process: SIGTERM to the group, SIGKILL after grace. It returns when the process is gone, or after a
-// second in which SIGKILL did not help. Later calls wait for the first.
+// end stops the process: SIGTERM to the group, SIGKILL after grace. It returns when the process is gone, or when SIGKILL
+// did not help within killGrace. Later calls wait for the first.
 func (p *process) end(grace time.Duration) {
 	p.stop.Do(func() {
 		p.order()
@@ -301,7 +302,7 @@ func (p *process) end(grace time.Duration) {
 			}
 		}
 		p.signal(syscall.SIGKILL)
-		p.exitsWithin(killGrace)
+		p.exitsWithin(p.killGrace)
 	})
 }
 

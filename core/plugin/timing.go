@@ -8,6 +8,7 @@ type timing struct {
 	configure      time.Duration // each of Init, Configure and Profile
 	drain          time.Duration
 	termGrace      time.Duration
+	killGrace      time.Duration
 	healthEvery    time.Duration
 	healthTime     time.Duration
 	healthMisses   int
@@ -36,6 +37,7 @@ func designTiming() timing {
 		configure:      10 * time.Second,
 		drain:          10 * time.Second,
 		termGrace:      termGrace,
+		killGrace:      killGrace,
 		healthEvery:    10 * time.Second,
 		healthTime:     2 * time.Second,
 		healthMisses:   3,
