@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -68,13 +69,13 @@ func removeAside(dir FS, names []string) {
 			kept = append(kept, name)
 		}
 	}
-	slices.SortFunc(kept, func(a, b string) int { return int(min(max(generationOf(b)-generationOf(a), -1), 1)) })
+	slices.SortFunc(kept, func(a, b string) int { return cmp.Compare(generationOf(b), generationOf(a)) })
 	for _, name := range kept[min(len(kept), keptAside):] {
 		_ = dir.Remove(name) // tried again with the next generation
 	}
 }
 
-func generationOf(damaged string) int64 {
+func generationOf(damaged string) uint64 {
 	_, generation, _ := parseName(strings.TrimSuffix(damaged, damagedSuffix))
-	return int64(generation)
+	return generation
 }

@@ -119,10 +119,10 @@ func (m *model) liveOn(dir FS, random *rand.Rand, steps int) error {
 	if err != nil {
 		return err
 	}
-	if err := m.check(o, j.Recovered()); err != nil {
+	if err := m.check(o, j.recovered); err != nil {
 		return errors.Join(err, ignore(j.Close()))
 	}
-	m.forget(o, j.Recovered())
+	m.forget(o, j.recovered)
 	if random.IntN(4) > 0 {
 		_ = j.Snapshot(o.snapshot)
 	}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // image is a directory as a run left it, and what was written in it.
@@ -60,7 +63,7 @@ func recoverOn(d *disk) (*owner, Recovered, []Finding, error) {
 	if err != nil {
 		return nil, Recovered{}, nil, err
 	}
-	r, findings := j.Recovered(), j.Findings()
+	r, findings := j.recovered, j.Findings()
 	return o, r, findings, j.Close()
 }
 
@@ -321,7 +324,7 @@ func TestARefusedSnapshotGivesWayToTheOneBefore(t *testing.T) {
 	if lost, err := im.missing(o); lost != 0 || err != nil {
 		t.Errorf("%d lost, %v", lost, err)
 	}
-	if r := j.Recovered(); r.BadSnapshots != 1 || r.Generation != 2 {
+	if r := j.recovered; r.BadSnapshots != 1 || r.Generation != 2 {
 		t.Errorf("recovered %+v", r)
 	}
 }
@@ -343,11 +346,17 @@ func TestARefusedEntryIsKeptAsideAndCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	if r := j.Recovered(); r.Refused != 1 || r.Entries != 7 || r.Sequence != 24 {
+	if r := j.recovered; r.Refused != 1 || r.Entries != 7 || r.Sequence != 24 {
 		t.Errorf("recovered %+v", r)
 	}
-	if kept := d.files()["journal-3.damaged"]; !bytes.Contains(kept, []byte("value-23")) {
-		t.Errorf("kept aside is %q", kept)
+	var refused []byte
+	for raw := range bytes.Lines(im.files["journal-3"]) {
+		if bytes.Contains(raw, []byte("value-23")) {
+			refused = raw
+		}
+	}
+	if kept := d.files()["journal-3.damaged"]; len(refused) == 0 || !bytes.HasSuffix(kept, refused) {
+		t.Errorf("kept aside is %q, the line is %q", kept, refused)
 	}
 	// The owner does not hold entry 24, so its snapshot must not be taken to lack it.
 	if err := j.Snapshot(o.snapshot); err != nil {
@@ -355,6 +364,40 @@ func TestARefusedEntryIsKeptAsideAndCounted(t *testing.T) {
 	}
 	if sequence := mustWrite(t, j, o, "new", "value"); sequence != 25 {
 		t.Errorf("sequence %d was given out again", sequence)
+	}
+}
+
+func TestWithoutTheLockNothingIsMovedOrRemoved(t *testing.T) {
+	im := smallImage(t)
+	damaged := bytes.Replace(im.files["journal-3"], []byte("value-23"), []byte("value-xx"), 1)
+	d := im.with("journal-3", damaged)
+	d.names["snapshot-3"].data[headerBytes] ^= 1
+	d.names["snapshot-9.tmp"] = &inode{}
+	before := d.files()
+	d.fail = func(op, _ string) error {
+		if op == "lock" {
+			return unix.ENOSPC
+		}
+		return nil
+	}
+	j, _, err := openOn(d, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("closed with %v", err)
+	}
+	if diff := cmp.Diff(before, d.files()); diff != "" {
+		t.Errorf("files changed:\n%s", diff)
+	}
+	told := 0
+	for _, f := range j.Findings() {
+		if strings.Contains(f.What, "could not be kept aside") {
+			told++
+		}
+	}
+	if told != 2 {
+		t.Errorf("findings %v", j.Findings())
 	}
 }
 

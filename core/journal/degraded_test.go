@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 )
 
@@ -113,7 +115,66 @@ func failOnce(t *testing.T, seed uint64, fail func(op, name string) error) (hit,
 		return hit, degraded, err
 	}
 	defer again.Close()
-	return hit, degraded, m.check(o, again.Recovered())
+	return hit, degraded, m.check(o, again.recovered)
+}
+
+// TestALogThatBlocksHoldsNobodyUp takes a log that nobody reads, at the moment when the disk fails.
+func TestALogThatBlocksHoldsNobodyUp(t *testing.T) {
+	d := newDisk(1)
+	out := &lockedBuffer{}
+	j, err := Open(Options{FS: d, Limits: quick(), Logger: hclog.New(&hclog.LoggerOptions{Output: out})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &owner{}
+	if err := j.Recover(o.restore, o.apply); err != nil {
+		t.Fatal(err)
+	}
+	o.answer(j)
+	out.mu.Lock()
+	d.mu.Lock()
+	d.fail = func(string, string) error { return unix.ENOSPC }
+	d.mu.Unlock()
+	free := make(chan struct{})
+	go func() {
+		defer close(free)
+		if err := j.Durable(t.Context(), mustWrite(t, j, o, "a", "1")); !errors.Is(err, unix.ENOSPC) {
+			t.Errorf("acknowledged: %v", err)
+		}
+		for range 3 * maxNotes {
+			mustWrite(t, j, o, "a", "2")
+			o.answer(j)
+		}
+		d.mu.Lock()
+		d.fail = nil
+		d.mu.Unlock()
+		o.tryUntilDurable(t, j)
+	}()
+	select {
+	case <-free:
+	case <-time.After(30 * time.Second):
+		t.Error("held up by the log")
+	}
+	out.mu.Unlock()
+	<-free
+	if err := j.Close(); err != nil {
+		t.Error(err)
+	}
+	if text := out.String(); !strings.Contains(text, "journal degraded") || !strings.Contains(text, "no space left") {
+		t.Errorf("logged:\n%s", text)
+	}
+}
+
+// lockedBuffer is a log that blocks while the test holds its lock.
+type lockedBuffer struct {
+	mu sync.Mutex // guards Buffer
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
 }
 
 func TestServingGoesOnWhileDegraded(t *testing.T) {
@@ -229,7 +290,7 @@ func TestASyncIsNeverTriedAgainOnTheSameFile(t *testing.T) {
 
 func TestADiskThatDoesNotAnswerHoldsNobodyForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{newDisk(1), make(chan string, 100), make(chan struct{}, 100)}
+		g := newGate("")
 		j, o, err := openOn(g, Limits{})
 		if err != nil {
 			t.Fatal(err)
@@ -261,7 +322,7 @@ func TestADiskThatDoesNotAnswerHoldsNobodyForLong(t *testing.T) {
 
 func TestAppendNeverWaitsForASlowDiskAndStaysBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{newDisk(1), make(chan string, 100), make(chan struct{}, 100)}
+		g := newGate("")
 		j, o, err := openOn(g, Limits{PendingBytes: 10_000})
 		if err != nil {
 			t.Fatal(err)
@@ -345,7 +406,7 @@ func TestASnapshotThatFailsDoesNotHoldUpAcknowledging(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if err := m.check(back, again.Recovered()); err != nil {
+	if err := m.check(back, again.recovered); err != nil {
 		t.Error(err)
 	}
 }

@@ -117,6 +117,7 @@ func (d *directory) Lock() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lock != nil && d.lock.holds(d.path) {
+		d.lock.name()
 		return nil
 	}
 	fd, err := openDirectoryAt(d.path)

@@ -48,8 +48,9 @@
 //
 //	noria-snapshot <format> <log id> <generation> <sequence> <length> <crc of the body> <crc of this line so far>
 //
-// The header has 160 bytes: spaces stand in front of its last checksum as needed. The snapshot contains every entry up to its sequence. The last checksum covers the header line up to and including the space
-// before it, so that a flipped bit in the format is damage and not a newer format.
+// The header has 160 bytes: spaces stand in front of its last checksum as needed. The snapshot contains every entry up to its
+// sequence. The last checksum covers the header line up to and including the space before it, so that a flipped bit in the
+// format is damage and not a newer format.
 //
 // For all versions to come: the first line of a journal and the first two words and the last word of a snapshot's header keep
 // their meaning, so that any release can tell a newer file from a damaged one. A newer format is refused with [NewerFormatError]

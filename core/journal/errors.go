@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 var (
@@ -80,3 +82,13 @@ func (e *DegradedError) Error() string {
 
 // Unwrap returns the write error.
 func (e *DegradedError) Unwrap() error { return e.Cause }
+
+// writesFail tells whether the error means that nothing can be written at present, to whoever tries.
+func writesFail(err error) bool {
+	for _, errno := range []error{unix.EROFS, unix.EACCES, unix.EPERM, unix.ENOSPC, unix.EDQUOT, unix.EIO} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}

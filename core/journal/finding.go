@@ -3,6 +3,8 @@ package journal
 import (
 	"fmt"
 	"strings"
+
+	"github.com/hashicorp/go-hclog"
 )
 
 // Level says how much a finding matters.
@@ -16,6 +18,17 @@ const (
 	// Fault says that something does not work now.
 	Fault Level = "fault"
 )
+
+// logged is the level at which a finding is logged.
+func (l Level) logged() hclog.Level {
+	switch l {
+	case Note:
+		return hclog.Info
+	case Warning:
+		return hclog.Warn
+	}
+	return hclog.Error
+}
 
 // Finding is one thing about the directory that a person may want to know. No finding holds bytes of an entry.
 type Finding struct {

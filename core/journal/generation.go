@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+
+	"github.com/hashicorp/go-hclog"
 )
 
 const (
@@ -50,7 +52,7 @@ func (j *Journal) Snapshot(write func(w io.Writer) (sequence uint64, err error))
 	}
 	j.failures = 0
 	j.stats.Snapshots++
-	j.stats.SnapshotDuration = j.clock.Now().Sub(start)
+	j.stats.SnapshotDuration = max(j.clock.Now().Sub(start), 0)
 	return nil
 }
 
@@ -123,7 +125,8 @@ func (j *Journal) startSegment() (*segment, error) {
 	}
 }
 
-// createSegment makes the next journal file and puts its name on stable storage. Its first line goes there with the first entry.
+// createSegment makes the next journal file and puts its name on stable storage. Its first line is written, and gets there with
+// the first entry.
 func (j *Journal) createSegment() (*segment, error) {
 	if j.generation >= maxSequence {
 		return nil, fmt.Errorf("create journal: %w", errUsedUp)
@@ -229,7 +232,7 @@ func (w *bodyWriter) Write(p []byte) (int, error) {
 func (j *Journal) settle(s *segment, h header) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.stats.SnapshotBytes, j.stats.SnapshotSequence = int64(h.length)+headerBytes, h.sequence
+	j.stats.SnapshotBytes = int64(h.length) + headerBytes
 	if j.latches != s.latches || j.drop {
 		return errSuperseded
 	}
@@ -237,7 +240,7 @@ func (j *Journal) settle(s *segment, h header) error {
 		j.settled = true
 		j.durable.Store(max(j.durable.Load(), h.sequence, j.synced))
 		if j.degraded != nil {
-			j.logger.Info("journal durable again", "after", j.clock.Now().Sub(j.degraded.Since), "generation", s.generation)
+			j.note(hclog.Info, "journal durable again", "after", j.clock.Now().Sub(j.degraded.Since), "generation", s.generation)
 			j.degraded = nil
 		}
 		j.broadcast()
@@ -252,7 +255,7 @@ func (j *Journal) snapshotFailed(err error) {
 	}
 	j.failures++
 	j.stats.SnapshotFailures++
-	j.logger.Warn("snapshot failed", "cause", err, "in a row", j.failures)
+	j.note(hclog.Warn, "snapshot failed", "cause", err, "in a row", j.failures)
 	if !j.settled && j.degraded == nil {
 		j.degrade(fmt.Errorf("first snapshot: %w", err))
 	}

@@ -83,7 +83,7 @@ func startTime(t *testing.T, dir string, n int) Recovered {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return j.Recovered()
+	return j.recovered
 }
 
 // TestASnapshotBeingWrittenHoldsUpNobody appends while a snapshot stands half written, for as long as it likes.
@@ -111,39 +111,45 @@ func TestASnapshotBeingWrittenHoldsUpNobody(t *testing.T) {
 	done.Wait()
 }
 
-// TestLatencyWhileASnapshotIsWritten reports how long appending and waiting take with and without a snapshot of 30 MB being written
-// over and over.
-func TestLatencyWhileASnapshotIsWritten(t *testing.T) {
+// BenchmarkAppendAndWait measures appending, and waiting for the disk, with and without a snapshot of 30 MB being written over and
+// over.
+func BenchmarkAppendAndWait(b *testing.B) {
 	for _, snapshots := range []bool{false, true} {
-		j, o := openIn(t, filepath.Join(t.TempDir(), "state"), Limits{})
-		mustBeDurable(t, j, mustWrite(t, j, o, "a", "0"))
-		ctx, stop := context.WithCancel(t.Context())
-		var writing sync.WaitGroup
-		written := 0
-		if snapshots {
-			writing.Go(func() {
-				for ctx.Err() == nil {
-					if err := j.Snapshot(o.padded); err != nil {
-						t.Error(err)
-						return
-					}
-					written++
-				}
-			})
+		b.Run(fmt.Sprintf("snapshots=%v", snapshots), func(b *testing.B) {
+			j, o := openIn(b, filepath.Join(b.TempDir(), "state"), Limits{})
+			mustBeDurable(b, j, mustWrite(b, j, o, "a", "0"))
+			ctx, stop := context.WithCancel(b.Context())
+			var writing sync.WaitGroup
+			if snapshots {
+				writing.Go(func() { o.snapshots(ctx, b, j) })
+			}
+			var appends, waits []time.Duration
+			for i := 0; b.Loop(); i++ {
+				start := time.Now()
+				sequence := mustWrite(b, j, o, binding(i).Key, binding(i).Value)
+				appended := time.Now()
+				mustBeDurable(b, j, sequence)
+				appends, waits = append(appends, appended.Sub(start)), append(waits, time.Since(appended))
+			}
+			stop()
+			writing.Wait()
+			for name, d := range map[string]time.Duration{
+				"append-p50-ns": quantile(appends, .5), "append-p99-ns": quantile(appends, .99),
+				"durable-p50-ns": quantile(waits, .5), "durable-p99-ns": quantile(waits, .99), "durable-max-ns": quantile(waits, 1),
+			} {
+				b.ReportMetric(float64(d), name)
+			}
+		})
+	}
+}
+
+// snapshots writes one after the other until ctx ends.
+func (o *owner) snapshots(ctx context.Context, t testing.TB, j *Journal) {
+	for ctx.Err() == nil {
+		if err := j.Snapshot(o.padded); err != nil {
+			t.Error(err)
+			return
 		}
-		var appends, waits []time.Duration
-		for i := range latencySamples {
-			start := time.Now()
-			sequence := mustWrite(t, j, o, binding(i).Key, binding(i).Value)
-			appended := time.Now()
-			mustBeDurable(t, j, sequence)
-			appends = append(appends, appended.Sub(start))
-			waits = append(waits, time.Since(appended))
-		}
-		stop()
-		writing.Wait()
-		t.Logf("snapshots being written: %v (%d): append p50 %v p99 %v, durable p50 %v p99 %v max %v", snapshots, written,
-			quantile(appends, .5), quantile(appends, .99), quantile(waits, .5), quantile(waits, .99), quantile(waits, 1))
 	}
 }
 
@@ -159,26 +165,4 @@ func (o *owner) padded(w io.Writer) (uint64, error) {
 func quantile(durations []time.Duration, q float64) time.Duration {
 	slices.Sort(durations)
 	return durations[min(int(q*float64(len(durations))), len(durations)-1)]
-}
-
-func TestQuantilesAreUpperBounds(t *testing.T) {
-	var r recorder
-	for i := range 1000 {
-		r.record(time.Duration(i+1) * time.Microsecond)
-	}
-	l := r.load()
-	if l.Count != 1000 || l.Sum != 500500*time.Microsecond {
-		t.Errorf("%d durations, %v in all", l.Count, l.Sum)
-	}
-	for q, want := range map[float64]time.Duration{0: time.Microsecond, .5: 500 * time.Microsecond, .99: 990 * time.Microsecond} {
-		if got := l.Quantile(q); got < want || got > 2*want {
-			t.Errorf("quantile %v is %v, want at least %v", q, got, want)
-		}
-	}
-	for _, d := range []time.Duration{-1, 0, 1, 2, 3, 4, time.Hour, 1 << 62} {
-		i := latencyBucket(max(d, 0))
-		if i < latencyBuckets-1 && d >= LatencyBound(i) || i > 0 && d < LatencyBound(i-1) && d > 0 {
-			t.Errorf("%d is in bucket %d, under %d", d, i, LatencyBound(i))
-		}
-	}
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/crc32"
 )
@@ -81,14 +82,14 @@ func parseHeader(text []byte) (header, bool) {
 func parseSnapshot(text []byte) (header, []byte, error) {
 	h, ok := parseHeader(text)
 	if !ok {
-		return header{}, nil, fmt.Errorf("its header is damaged")
+		return header{}, nil, errors.New("its header is damaged")
 	}
 	body := text[headerBytes:]
 	if uint64(len(body)) != h.length {
 		return h, nil, fmt.Errorf("it has %d bytes of %d", len(body), h.length)
 	}
 	if crc32.Checksum(body, castagnoli) != h.bodyCRC {
-		return h, nil, fmt.Errorf("its checksum does not fit")
+		return h, nil, errors.New("its checksum does not fit")
 	}
 	return h, body, nil
 }

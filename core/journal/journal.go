@@ -87,6 +87,8 @@ type Journal struct {
 	wanted  chan struct{} // holds a value when a snapshot is wanted
 	wake    chan struct{} // holds a value when the writer has something to do
 	done    chan struct{} // closed when the writer has ended
+	notes   chan note     // for the log
+	logged  chan struct{} // closed when the last of them is in the log
 
 	// snapshotting holds a value while a generation is being made; what it guards is below.
 	snapshotting chan struct{}
@@ -95,7 +97,7 @@ type Journal struct {
 	latest       uint64 // generation of the newest durable snapshot, 0 for none
 	previous     uint64 // of the one before
 
-	mu         sync.Mutex // guards what follows; never held during a system call
+	mu         sync.Mutex // guards what follows; never held during a system call, nor while the log is written
 	phase      phase
 	recovering bool   // Recover was called
 	sequence   uint64 // last one given out
@@ -114,10 +116,8 @@ type Journal struct {
 	failures   int           // attempts that failed in a row
 	retry      *time.Timer
 	findings   findings
-	recovered  Recovered
-	stats      Stats // the fields that are counted, not the histograms
-
-	appendLatency, commitLatency, waitLatency recorder
+	recovered  Recovered // what Recover found
+	stats      Stats     // the fields that are counted
 }
 
 type phase int
@@ -151,6 +151,7 @@ func Open(options Options) (*Journal, error) {
 		told:   options.OnCommit,
 		wanted: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{}),
 		snapshotting: make(chan struct{}, 1), changed: make(chan struct{}),
+		notes: make(chan note, maxNotes), logged: make(chan struct{}),
 	}
 	if j.logger == nil {
 		j.logger = hclog.NewNullLogger()
@@ -183,7 +184,6 @@ func Open(options Options) (*Journal, error) {
 // Append adds entries, each one JSON object on one line, and returns the sequence of the last. It adds all or, with an error, none.
 // It never waits for a disk, and it succeeds while the journal is degraded. The entries are not kept after the call.
 func (j *Journal) Append(entries ...[]byte) (uint64, error) {
-	start := j.clock.Now()
 	for _, entry := range entries {
 		if err := checkEntry(entry); err != nil {
 			return 0, fmt.Errorf("append: %w", err)
@@ -206,7 +206,6 @@ func (j *Journal) Append(entries ...[]byte) (uint64, error) {
 	}
 	j.appended = j.sequence
 	j.stats.Entries += uint64(len(entries))
-	j.appendLatency.record(j.clock.Now().Sub(start))
 	return j.sequence, nil
 }
 
@@ -241,8 +240,6 @@ func (j *Journal) Durable(ctx context.Context, sequence uint64) error {
 	if sequence <= j.durable.Load() {
 		return nil
 	}
-	start := j.clock.Now()
-	defer func() { j.waitLatency.record(j.clock.Now().Sub(start)) }()
 	stall := time.NewTimer(j.limits.Stall)
 	defer stall.Stop()
 	for {
@@ -302,13 +299,6 @@ func (j *Journal) Degraded() error {
 // SnapshotWanted gets a value when a snapshot should be made with Snapshot.
 func (j *Journal) SnapshotWanted() <-chan struct{} { return j.wanted }
 
-// Recovered says what Recover found.
-func (j *Journal) Recovered() Recovered {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.recovered
-}
-
 // Findings returns what a person should know about the directory, the present state first.
 func (j *Journal) Findings() []Finding {
 	j.mu.Lock()
@@ -325,16 +315,15 @@ func (j *Journal) Findings() []Finding {
 	return append([]Finding{now}, list...)
 }
 
-// Stats returns what was measured so far.
+// Stats returns what was counted so far.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.stats
 	s.Sequence, s.DurableSequence, s.Degraded = j.sequence, j.durable.Load(), j.degraded
 	if j.segment != nil {
-		s.Generation, s.JournalBytes, s.JournalEntries = j.segment.generation, j.segment.bytes, j.segment.entries
+		s.Generation, s.JournalBytes = j.segment.generation, j.segment.bytes
 	}
-	s.Append, s.Commit, s.Wait = j.appendLatency.load(), j.commitLatency.load(), j.waitLatency.load()
 	return s
 }
 
@@ -374,7 +363,12 @@ func (j *Journal) Close() error {
 	case <-patience.C:
 		return fmt.Errorf("close journal: %w", errStalled)
 	}
-	return errors.Join(j.Degraded(), j.fs.Close())
+	err := errors.Join(j.Degraded(), j.fs.Close())
+	select {
+	case <-j.logged:
+	case <-patience.C: // nobody reads the log
+	}
+	return err
 }
 
 // latchLocked records a write error and gives up the segment that is being written. j.mu is held.
@@ -387,11 +381,10 @@ func (j *Journal) latchLocked(cause error) {
 // degrade ends all acknowledging until a snapshot is durable that is begun after this. j.mu is held.
 func (j *Journal) degrade(cause error) {
 	j.latches++
-	j.stats.WriteErrors++
 	j.settled = false
 	if j.degraded == nil {
 		j.degraded = &DegradedError{Since: j.clock.Now(), Cause: cause}
-		j.logger.Error("journal degraded: nothing is acknowledged as durable, serving goes on", "cause", cause)
+		j.note(hclog.Error, "journal degraded: nothing is acknowledged as durable, serving goes on", "cause", cause)
 	}
 	j.broadcast()
 	j.want()

@@ -32,7 +32,7 @@ func TestEntriesComeBackInOrder(t *testing.T) {
 	if want := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}; !slices.Equal(again.order, want) {
 		t.Errorf("applied %v, want %v", again.order, want)
 	}
-	r := j.Recovered()
+	r := j.recovered
 	if !r.Clean || r.Sequence != 10 || r.Entries != 10 || r.Missing != 0 {
 		t.Errorf("recovered %+v", r)
 	}
@@ -134,7 +134,7 @@ func TestTheLongestEntryComesBack(t *testing.T) {
 	}
 	defer j.Close()
 	if len(again.rows["a"].Value) != room {
-		t.Errorf("recovered %d bytes of %d: %+v", len(again.rows["a"].Value), room, j.Recovered())
+		t.Errorf("recovered %d bytes of %d: %+v", len(again.rows["a"].Value), room, j.recovered)
 	}
 }
 
@@ -177,14 +177,19 @@ func TestNothingIsTakenBeforeRecoverOrAfterClose(t *testing.T) {
 // gate is a disk whose file syncs wait until they are let through.
 type gate struct {
 	*disk
+	prefix  string // of the files that are held up
 	arrived chan string
 	pass    chan struct{}
 }
 
+func newGate(prefix string) *gate {
+	return &gate{newDisk(1), prefix, make(chan string, 100), make(chan struct{}, 100)}
+}
+
 func (g *gate) Create(name string) (File, error) {
 	file, err := g.disk.Create(name)
-	if err != nil {
-		return nil, err
+	if err != nil || !strings.HasPrefix(name, g.prefix) {
+		return file, err
 	}
 	return &gatedFile{file, name, g}, nil
 }
@@ -201,9 +206,36 @@ func (f *gatedFile) Sync() error {
 	return f.File.Sync()
 }
 
+// TestDurableNeverGoesBack lets a snapshot be durable while fewer entries than it holds are being synced.
+func TestDurableNeverGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(journalPrefix)
+		j, o, err := openOn(g, quick())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustWrite(t, j, o, "a", "1")
+		<-g.arrived // it is being synced
+		last := mustWrite(t, j, o, "b", "1")
+		o.answer(j)
+		if durable := j.DurableSequence(); durable != last {
+			t.Errorf("%d is durable, the snapshot holds %d", durable, last)
+		}
+		g.pass <- struct{}{}
+		<-g.arrived // the writer is done with the first, and syncs the second
+		if durable := j.DurableSequence(); durable != last {
+			t.Errorf("it went back to %d from %d", durable, last)
+		}
+		close(g.pass)
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAllWhoWaitShareOneSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{newDisk(1), make(chan string, 100), make(chan struct{}, 100)}
+		g := newGate("")
 		j, o, err := openOn(g, quick())
 		if err != nil {
 			t.Fatal(err)

@@ -145,7 +145,7 @@ func parseObject(object []byte) (line, bool) {
 // parseNumber reads a decimal number up to maxSequence without sign or leading zeros.
 func parseNumber(text []byte) (uint64, bool) {
 	n, err := strconv.ParseUint(string(text), 10, 64)
-	if err != nil || n > maxSequence || (len(text) > 1 && text[0] == '0') || text[0] == '+' {
+	if err != nil || n > maxSequence || (len(text) > 1 && text[0] == '0') {
 		return 0, false
 	}
 	return n, true

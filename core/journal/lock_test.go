@@ -33,8 +33,8 @@ type contender struct {
 	wait  func() error
 }
 
-func contend(t *testing.T, dir string) (*contender, error) {
-	cmd := process(t, "hold", dir)
+func contend(t *testing.T, part, dir string) (*contender, error) {
+	cmd := process(t, part, dir)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func TestOfTwoDaemonsAtOnceNeverTwoWrite(t *testing.T) {
 		var both [2]*contender
 		var starting errgroup.Group
 		for i := range both {
-			starting.Go(func() (err error) { both[i], err = contend(t, dir); return err })
+			starting.Go(func() (err error) { both[i], err = contend(t, "hold", dir); return err })
 		}
 		if err := starting.Wait(); err != nil {
 			t.Fatal(err)
@@ -84,6 +84,30 @@ func TestOfTwoDaemonsAtOnceNeverTwoWrite(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+	}
+}
+
+// TestTheLockHoldsWhereNothingCanBeWritten takes a process that may write no byte, as on a full disk.
+func TestTheLockHoldsWhereNothingCanBeWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	first, err := contend(t, "hold without room", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.word != "holds" {
+		t.Errorf("it %s", first.word)
+	}
+	second, err := Open(Options{Dir: dir})
+	var locked *LockedError
+	if !errors.As(err, &locked) || locked.PID != 0 {
+		t.Errorf("the second got %v", err)
+	}
+	if err == nil {
+		err = second.Close()
+		t.Error("closed with", err)
+	}
+	if err := errors.Join(first.stdin.Close(), first.wait()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -28,6 +28,7 @@ const (
 type lockFile struct {
 	file      *os.File
 	dir, self identity
+	named     bool // our process id is in it
 }
 
 // identity tells files apart whatever they are called.
@@ -59,10 +60,7 @@ func takeLock(dir int, path string) (*lockFile, error) {
 			lock.file.Close()
 			continue
 		}
-		if err := lock.writePID(os.Getpid()); err != nil {
-			lock.file.Close()
-			return nil, err
-		}
+		lock.name()
 		return lock, nil
 	}
 	return nil, fmt.Errorf("lock %s: the directory changes while it is being locked", path)
@@ -111,12 +109,13 @@ func (l *lockFile) holds(path string) bool {
 		unix.Lstat(filepath.Join(path, lockName), &self) == nil && identityOf(&self) == l.self
 }
 
-func (l *lockFile) writePID(pid int) error {
-	if err := l.file.Truncate(0); err != nil {
-		return err
+// name puts our process id into the file, unless it is there. On a full disk it is not: the lock holds without it.
+func (l *lockFile) name() {
+	if l.named || l.file.Truncate(0) != nil {
+		return
 	}
-	_, err := l.file.WriteAt(strconv.AppendInt(nil, int64(pid), 10), 0)
-	return err
+	_, err := l.file.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
+	l.named = err == nil
 }
 
 // release empties the file first, so that nobody reads the id of a process that is gone.

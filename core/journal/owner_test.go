@@ -124,7 +124,7 @@ func openOn(dir FS, limits Limits) (*Journal, *owner, error) {
 }
 
 // openIn opens and recovers a journal in a real directory, with an owner that answers its wishes, and closes it with the test.
-func openIn(t *testing.T, dir string, limits Limits) (*Journal, *owner) {
+func openIn(t testing.TB, dir string, limits Limits) (*Journal, *owner) {
 	t.Helper()
 	j, o := openOnly(t, dir, limits)
 	ctx, stop := context.WithCancel(context.Background())
@@ -136,14 +136,14 @@ func openIn(t *testing.T, dir string, limits Limits) (*Journal, *owner) {
 
 // openQuietly is openIn with an owner that answers the first wish, and then none by itself. What is durable after this was synced with
 // its journal, not with a snapshot that came first.
-func openQuietly(t *testing.T, dir string) (*Journal, *owner) {
+func openQuietly(t testing.TB, dir string) (*Journal, *owner) {
 	t.Helper()
 	j, o := openOnly(t, dir, quick())
 	o.answer(j)
 	return j, o
 }
 
-func openOnly(t *testing.T, dir string, limits Limits) (*Journal, *owner) {
+func openOnly(t testing.TB, dir string, limits Limits) (*Journal, *owner) {
 	t.Helper()
 	j, err := Open(Options{Dir: dir, Limits: limits})
 	if err != nil {
@@ -161,7 +161,7 @@ func openOnly(t *testing.T, dir string, limits Limits) (*Journal, *owner) {
 	return j, o
 }
 
-func mustWrite(t *testing.T, j *Journal, o *owner, key, value string) uint64 {
+func mustWrite(t testing.TB, j *Journal, o *owner, key, value string) uint64 {
 	t.Helper()
 	sequence, err := o.write(j, fact{key, value})
 	if err != nil {
@@ -170,7 +170,7 @@ func mustWrite(t *testing.T, j *Journal, o *owner, key, value string) uint64 {
 	return sequence
 }
 
-func mustBeDurable(t *testing.T, j *Journal, sequence uint64) {
+func mustBeDurable(t testing.TB, j *Journal, sequence uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	signals "os/signal"
 	"strconv"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -24,6 +27,13 @@ func playPart(part string) int {
 	dir := os.Getenv(dirVariable)
 	switch part {
 	case "hold":
+		return hold(dir)
+	case "hold without room":
+		signals.Ignore(unix.SIGXFSZ)
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{}); err != nil {
+			fmt.Println("failed", err)
+			return 1
+		}
 		return hold(dir)
 	case "write":
 		return writeForever(dir, os.Getenv(forgetVariable))
@@ -73,7 +83,7 @@ func writeForever(dir, forget string) int {
 			}
 		}
 	}()
-	fmt.Println("ready", j.Recovered().Sequence)
+	fmt.Println("ready", j.recovered.Sequence)
 	for i := 0; ; i++ {
 		value := strconv.Itoa(os.Getpid()) + "." + strconv.Itoa(i)
 		sequence, err := o.write(j, fact{keyOf(i % 50), value})
@@ -126,7 +136,7 @@ func readBack(dir string) int {
 		fmt.Println("failed", err)
 		return 1
 	}
-	found := reading{j.Recovered(), j.Findings(), o.rows}
+	found := reading{j.recovered, j.Findings(), o.rows}
 	if err := errors.Join(j.Close(), json.NewEncoder(os.Stdout).Encode(found)); err != nil {
 		fmt.Println("failed", err)
 		return 1

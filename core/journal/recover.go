@@ -43,14 +43,14 @@ func (j *Journal) Recover(restore func(sequence uint64, body []byte) error, appl
 	if err := r.run(); err != nil {
 		return fmt.Errorf("recover journal: %w", err)
 	}
-	r.keepAside()
+	r.keepAside(j.Degraded())
 	j.logID, j.generation, j.latest = r.logID, r.newest(), r.snapshot.generation
 	if j.logID == "" {
 		j.logID = newLogID()
 	}
 	r.Duration = j.clock.Now().Sub(start)
 	for _, f := range r.findings.all() {
-		j.logger.Log(levelOf(f), "recovery", "finding", f.What, "where", f.Where, "do", f.Do)
+		j.logger.Log(f.Level.logged(), "recovery", "finding", f.What, "where", f.Where, "do", f.Do)
 	}
 	j.logger.Info("recovered", "snapshot", r.Generation, "entries", r.Entries, "sequence", r.Sequence, "clean", r.Clean, "took", r.Duration)
 	return j.start(r)
@@ -93,6 +93,7 @@ func (j *Journal) start(r *recovery) error {
 	j.segment, j.drop = s, false
 	j.want()
 	go j.write()
+	go j.logNotes()
 	return nil
 }
 
@@ -283,7 +284,7 @@ func (r *recovery) applyOne(e entry) error {
 	}
 	r.Refused++
 	c := &r.journals[e.journal]
-	c.bad = append(c.bad, stretch{e.offset, e.body})
+	c.bad = append(c.bad, stretch{e.offset, e.raw})
 	r.findings.add(Warning, c.name, "nothing to do: it is kept in "+c.name+damagedSuffix, "the entry %d was refused: %s", e.sequence, brief(err))
 	return nil
 }
@@ -326,8 +327,9 @@ func (r *recovery) judgeEnd() {
 	r.findings.add(Note, "state directory", "nothing to do", "the run before was not stopped in order")
 }
 
-// keepAside puts aside what could not be used, and removes what was never finished.
-func (r *recovery) keepAside() {
+// keepAside puts aside what could not be used, and removes what was never finished, unless the lock could not be had: then
+// another may write here.
+func (r *recovery) keepAside(unlocked error) {
 	for _, c := range r.journals {
 		stretches := c.bad
 		if c.torn != nil {
@@ -338,9 +340,16 @@ func (r *recovery) keepAside() {
 		}
 	}
 	for _, a := range r.aside {
-		if err := a.keep(r.fs); err != nil {
+		err := unlocked
+		if err == nil {
+			err = a.keep(r.fs)
+		}
+		if err != nil {
 			r.findings.add(Warning, a.name, "make the state directory writable", "it could not be kept aside: %v", err)
 		}
+	}
+	if unlocked != nil {
+		return
 	}
 	for _, name := range r.temporary {
 		_ = r.fs.Remove(name) // it is never read, so it is no harm when it stays

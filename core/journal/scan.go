@@ -109,7 +109,7 @@ type entry struct {
 	body     []byte
 	journal  int // index into recovery.journals
 	offset   int
-	length   int
+	raw      []byte // the whole line
 }
 
 // contents is what one journal holds.
@@ -159,7 +159,7 @@ func (c *contents) readLines(text []byte, offset int, check uint32) {
 		l, ok := parseLine(check, raw)
 		switch {
 		case ok:
-			c.addLine(l, offset, len(raw))
+			c.addLine(l, offset, raw)
 		case whole:
 			c.bad = append(c.bad, stretch{offset, raw})
 			c.merged = c.merged || holdsAnother(raw)
@@ -173,11 +173,11 @@ func (c *contents) readLines(text []byte, offset int, check uint32) {
 	}
 }
 
-func (c *contents) addLine(l line, offset, length int) {
+func (c *contents) addLine(l line, offset int, raw []byte) {
 	c.ended = l.kind == endLine
 	c.last = max(c.last, l.sequence)
 	if l.kind == entryLine {
-		c.entries = append(c.entries, entry{sequence: l.sequence, body: l.body, offset: offset, length: length})
+		c.entries = append(c.entries, entry{sequence: l.sequence, body: l.body, offset: offset, raw: raw})
 	}
 }
 

@@ -8,6 +8,5 @@ const (
 	flipStep       = 1
 	contests       = 100
 	malformedFiles = 10_000
-	latencySamples = 20_000
 	processKills   = 1_000
 )

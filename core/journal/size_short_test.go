@@ -9,6 +9,5 @@ const (
 	flipStep       = 5 // every bit of a byte in turn
 	contests       = 10
 	malformedFiles = 1_000
-	latencySamples = 500
 	processKills   = 10
 )

@@ -64,9 +64,7 @@ func (j *Journal) commit(b batch) {
 	if err == nil {
 		err = b.segment.file.Linked()
 	}
-	took := j.clock.Now().Sub(start)
-	j.commitLatency.record(took)
-	j.told(took)
+	j.told(max(j.clock.Now().Sub(start), 0)) // the clock may go back
 
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -82,7 +80,7 @@ func (j *Journal) commit(b batch) {
 	b.segment.entries += b.lines
 	j.synced = b.last
 	if j.settled {
-		j.durable.Store(b.last)
+		j.durable.Store(max(j.durable.Load(), b.last)) // a snapshot may have come further
 		j.broadcast()
 	}
 	if b.next == nil && !b.end {
@@ -124,11 +122,11 @@ func (j *Journal) handOver(b batch) {
 // finish marks the journal closed.
 func (j *Journal) finish() {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.segment != nil {
-		j.segment.file.Close()
-		j.segment = nil
-	}
-	j.phase = closed
+	last := j.segment
+	j.segment, j.phase = nil, closed
 	j.broadcast()
+	j.mu.Unlock()
+	if last != nil {
+		last.file.Close() // all of it is synced, or given up
+	}
 }
