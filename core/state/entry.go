@@ -27,8 +27,17 @@ const (
 type entry interface {
 	entryType() string
 	check() error
-	apply(txn *memdb.Txn, sequence uint64) error
+	apply(c change, sequence uint64) error
 }
+
+// change is a write transaction, with what was there when it began. That is what an entry is compared with: sequences
+// ascend within a transaction, so no row that it wrote can be newer, and to read one back would make memdb copy its nodes.
+type change struct {
+	*memdb.Txn
+	before *memdb.Txn
+}
+
+func newChange(db *memdb.MemDB) change { return change{Txn: db.Txn(true), before: db.Txn(false)} }
 
 // unbind drops a binding: idle too long, one too many, or forgotten by the operator.
 type unbind struct {
@@ -145,24 +154,24 @@ func unwrap(data []byte) (name string, body []byte, ok bool) {
 	return string(word), body[:len(body)-1], true
 }
 
-func (r *accountRow) apply(txn *memdb.Txn, sequence uint64) error {
-	return put(txn, tableAccounts, r.Account, sequence, func(old *accountRow) uint64 { return old.Sequence }, func() any {
+func (r *accountRow) apply(c change, sequence uint64) error {
+	return put(c, tableAccounts, r.Account, sequence, func(old *accountRow) uint64 { return old.Sequence }, func() any {
 		row := *r
 		row.Sequence = sequence
 		return &row
 	})
 }
 
-func (r *bindingRow) apply(txn *memdb.Txn, sequence uint64) error {
-	return put(txn, tableBindings, bindingID{r.Session, r.Model}, sequence, func(old *bindingRow) uint64 { return old.Sequence }, func() any {
+func (r *bindingRow) apply(c change, sequence uint64) error {
+	return put(c, tableBindings, bindingID{r.Session, r.Model}, sequence, func(old *bindingRow) uint64 { return old.Sequence }, func() any {
 		row := *r
 		row.Sequence = sequence
 		return &row
 	})
 }
 
-func (r *blockersRow) apply(txn *memdb.Txn, sequence uint64) error {
-	return put(txn, tableBlockers, r.Account, sequence, func(old *blockersRow) uint64 { return old.Sequence }, func() any {
+func (r *blockersRow) apply(c change, sequence uint64) error {
+	return put(c, tableBlockers, r.Account, sequence, func(old *blockersRow) uint64 { return old.Sequence }, func() any {
 		row := *r
 		row.Sequence = sequence
 		return &row
@@ -173,12 +182,15 @@ func (u *unbind) check() error {
 	return errors.Join(checkText("session", u.Session, maxName+1+maxIdentity), checkText("model", u.Model, maxName), checkText("cause", u.Cause, maxCode))
 }
 
-func (u *unbind) apply(txn *memdb.Txn, sequence uint64) error {
-	old, err := first[*bindingRow](txn, tableBindings, bindingID{u.Session, u.Model})
-	if err != nil || old == nil || old.Sequence >= sequence {
+func (u *unbind) apply(c change, sequence uint64) error {
+	old, err := first[*bindingRow](c.before, tableBindings, bindingID{u.Session, u.Model})
+	if err != nil || (old != nil && old.Sequence >= sequence) {
 		return err
 	}
-	return txn.Delete(tableBindings, old)
+	if err := c.Delete(tableBindings, &bindingRow{Session: u.Session, Model: u.Model}); err != nil && !errors.Is(err, memdb.ErrNotFound) {
+		return fmt.Errorf("delete binding: %w", err)
+	}
+	return nil
 }
 
 func (c *clocks) check() error {
@@ -193,8 +205,8 @@ func (c *clocks) check() error {
 	return nil
 }
 
-func (c *clocks) apply(txn *memdb.Txn, sequence uint64) error {
-	learned, err := first[*learnedRow](txn, tableLearned, c.Account)
+func (c *clocks) apply(txn change, sequence uint64) error {
+	learned, err := first[*learnedRow](txn.before, tableLearned, c.Account)
 	if err != nil || (learned != nil && learned.Sequence >= sequence) {
 		return err
 	}
@@ -215,22 +227,22 @@ func (d *demand) check() error {
 	return checkFinite("demand", d.Demand.Events, d.Demand.Hours, d.Demand.Ended)
 }
 
-func (d *demand) apply(txn *memdb.Txn, sequence uint64) error {
-	return put(txn, tableLearned, quota.AccountID{}, sequence, func(old *learnedRow) uint64 { return old.Sequence }, func() any {
+func (d *demand) apply(c change, sequence uint64) error {
+	return put(c, tableLearned, quota.AccountID{}, sequence, func(old *learnedRow) uint64 { return old.Sequence }, func() any {
 		return &learnedRow{Demand: d.Demand, Sequence: sequence}
 	})
 }
 
 // put writes a row unless the table holds one of the same key that is as new.
-func put[Row any, Key any](txn *memdb.Txn, table string, key Key, sequence uint64, of func(Row) uint64, row func() any) error {
-	raw, err := txn.First(table, indexID, key)
+func put[Row any, Key any](c change, table string, key Key, sequence uint64, of func(Row) uint64, row func() any) error {
+	raw, err := c.before.First(table, indexID, key)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", table, err)
 	}
 	if raw != nil && of(raw.(Row)) >= sequence {
 		return nil
 	}
-	if err := txn.Insert(table, row()); err != nil {
+	if err := c.Insert(table, row()); err != nil {
 		return fmt.Errorf("insert into %s: %w", table, err)
 	}
 	return nil

@@ -11,19 +11,17 @@ import (
 
 // recover fills the store from its log, and then what is kept beside the store from the rows.
 func (s *Store) recover() error {
-	txn := s.db.Txn(true)
-	defer func() { txn.Abort() }()
+	replay := newChange(s.db)
+	defer func() { replay.Abort() }()
 	words := make(words)
 	restore := func(_ uint64, body []byte) error {
-		txn.Abort()
 		db, sequence, err := readSnapshot(body)
 		if err != nil {
-			s.sequence = 0
-			txn = s.db.Txn(true)
 			return err
 		}
+		replay.Abort()
 		s.db, s.sequence = db, sequence
-		txn = s.db.Txn(true)
+		replay = newChange(s.db)
 		return nil
 	}
 	apply := func(sequence uint64, data []byte) error {
@@ -35,12 +33,12 @@ func (s *Store) recover() error {
 			return err
 		}
 		s.sequence = sequence
-		return e.apply(txn, sequence)
+		return e.apply(replay, sequence)
 	}
 	if err := s.log.Recover(restore, apply); err != nil {
 		return err
 	}
-	txn.Commit()
+	replay.Commit()
 	return s.revive()
 }
 

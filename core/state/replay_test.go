@@ -72,7 +72,7 @@ func apply(t rapid.TB, db *memdb.MemDB, first uint64, entries [][]byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		txn := db.Txn(true)
+		txn := newChange(db)
 		if err := e.apply(txn, first+uint64(i)); err != nil {
 			t.Fatal(err)
 		}

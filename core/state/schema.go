@@ -55,7 +55,8 @@ func newDB() (*memdb.MemDB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make store: %w", err)
 	}
-	return db, nil
+	// A snapshot of it is as good, and does not note every node that changes for watches that nobody sets.
+	return db.Snapshot(), nil
 }
 
 func table(name string, id memdb.Indexer) *memdb.TableSchema {

@@ -192,7 +192,7 @@ func (s *Store) commit(entries ...entry) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("append %d entries: %w", len(entries), err)
 	}
-	txn := s.db.Txn(true)
+	txn := newChange(s.db)
 	defer txn.Abort()
 	sequence := last - uint64(len(entries))
 	for _, e := range entries {
