@@ -265,11 +265,12 @@ type badConfig struct {
 func (s *suite) badConfigs() []badConfig {
 	unknown := proto.CloneOf(s.config)
 	unknown.ProviderJson = withAttribute(unknown.ProviderJson, "no_such_attribute", "x")
-	twice := proto.CloneOf(s.config)
-	if len(twice.Accounts) > 0 {
+	bad := []badConfig{{"an attribute that is in no schema", unknown}}
+	if len(s.config.GetAccounts()) > 0 {
+		twice := proto.CloneOf(s.config)
 		twice.Accounts = append(twice.Accounts, proto.CloneOf(twice.Accounts[0]))
+		bad = append(bad, badConfig{"two accounts of the same name", twice})
 	}
-	bad := []badConfig{{"an attribute that is in no schema", unknown}, {"two accounts of the same name", twice}}
 	for _, a := range s.described.GetConfigSchema().GetAttributes() {
 		wrong := proto.CloneOf(s.config)
 		wrong.ProviderJson = withAttribute(wrong.ProviderJson, a.GetName(), map[string]any{"an": []int{1}})

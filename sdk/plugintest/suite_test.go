@@ -174,6 +174,20 @@ func TestFixturesThatSayTooLittleFail(t *testing.T) {
 	}
 }
 
+func TestEmptyFixturesAreTheOnlyProblemOfAnAdapterThatConforms(t *testing.T) {
+	report := run(t, plugintest.Fixtures{Environment: sample("none").Environment})
+	if !finds(report, "fixtures cover", "fixtures have no account") {
+		t.Errorf("the fixtures are not found wanting:\n%s", text(t, report))
+	}
+	for _, c := range report.Checks {
+		for _, p := range c.Problems {
+			if !strings.HasPrefix(p.What, "fixtures ") {
+				t.Errorf("%s: %s", c.Name, p.What)
+			}
+		}
+	}
+}
+
 func TestWhatIsNoAdapterIsToldWhatIsMissing(t *testing.T) {
 	script := func(body string) []string { return []string{"/bin/sh", "-c", body, "adapter"} }
 	description := `{"name":"x","version":"1.0.0","provider":"x","services":["noria.plugin.v1.Plugin","noria.provider.v1.Provider"]}`
