@@ -122,36 +122,59 @@ func TestMessagesAboveTheLimitAreRefusedOnBothSides(t *testing.T) {
 	}
 }
 
-func TestDrainRefusesNewCallsAndWaitsForRunningOnes(t *testing.T) {
+// stuckCall is a call that runs until it is told to finish.
+type stuckCall struct {
+	path   string
+	leased chan *providerv1.LeaseResponse
+}
+
+func startStuckCall(t *testing.T) (*daemon, stuckCall) {
+	t.Helper()
 	path, variable := began(t)
 	d := startAdapter(t, "stuck", variable)
 	d.configure(t, 1, goodProvider, account("a", `{}`))
-	leased := make(chan *providerv1.LeaseResponse, 1)
+	call := stuckCall{path: path, leased: make(chan *providerv1.LeaseResponse, 1)}
 	go func() {
 		resp, _ := d.provider.Lease(context.WithoutCancel(t.Context()), &providerv1.LeaseRequest{Account: "a"})
-		leased <- resp
+		call.leased <- resp
 	}()
 	await(t, path)
+	return d, call
+}
+
+func (c stuckCall) finish(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(c.path+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if resp := <-c.leased; resp.GetLease().GetGeneration() != "finished" {
+		t.Errorf("running call was cut: %v", resp)
+	}
+}
+
+// awaitRefusal returns when new calls are refused.
+func (d *daemon) awaitRefusal(t *testing.T) {
+	t.Helper()
+	for refused := false; !refused; {
+		_, err := d.provider.Observe(t.Context(), &providerv1.ObserveRequest{Account: "a"})
+		refused = status.Code(err) == codes.Unavailable
+	}
+}
+
+func TestDrainRefusesNewCallsAndWaitsForRunningOnes(t *testing.T) {
+	d, running := startStuckCall(t)
 	drained := make(chan error, 1)
 	go func() {
 		_, err := d.plugin.Drain(context.WithoutCancel(t.Context()), &pluginv1.DrainRequest{DeadlineMs: patience.Milliseconds()})
 		drained <- err
 	}()
-	for refused := false; !refused; {
-		_, err := d.provider.Observe(t.Context(), &providerv1.ObserveRequest{Account: "a"})
-		refused = status.Code(err) == codes.Unavailable
-	}
+	d.awaitRefusal(t)
 	select {
 	case err := <-drained:
 		t.Fatalf("drain returned while a call ran: %v", err)
 	default:
 	}
-	if err := os.WriteFile(path+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if resp := <-leased; resp.GetLease().GetGeneration() != "finished" {
-		t.Errorf("running call was cut: %v", resp)
-	}
+	running.finish(t)
 	if err := <-drained; err != nil {
 		t.Errorf("drain: %v", err)
 	}
@@ -189,26 +212,10 @@ func TestDrainEndsAWatch(t *testing.T) {
 }
 
 func TestSIGTERMLetsARunningCallFinish(t *testing.T) {
-	path, variable := began(t)
-	d := startAdapter(t, "stuck", variable)
-	d.configure(t, 1, goodProvider, account("a", `{}`))
-	leased := make(chan *providerv1.LeaseResponse, 1)
-	go func() {
-		resp, _ := d.provider.Lease(context.WithoutCancel(t.Context()), &providerv1.LeaseRequest{Account: "a"})
-		leased <- resp
-	}()
-	await(t, path)
+	d, running := startStuckCall(t)
 	signalProcess(t, d.command.Process, syscall.SIGTERM)
-	for refused := false; !refused; {
-		_, err := d.provider.Observe(t.Context(), &providerv1.ObserveRequest{Account: "a"})
-		refused = status.Code(err) == codes.Unavailable
-	}
-	if err := os.WriteFile(path+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if resp := <-leased; resp.GetLease().GetGeneration() != "finished" {
-		t.Errorf("running call was cut: %v", resp)
-	}
+	d.awaitRefusal(t)
+	running.finish(t)
 	deadline := time.After(patience)
 	for !d.client.Exited() {
 		select {

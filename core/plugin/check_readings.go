@@ -26,40 +26,35 @@ const (
 )
 
 // windowKinds, windowStates and windowSources are the whole of what is known; anything else is not guessed at.
-func windowKind(k providerv1.WindowKind) (quota.Kind, bool) {
-	switch k {
-	case providerv1.WindowKind_WINDOW_KIND_ROLLING:
-		return quota.KindRolling, true
-	case providerv1.WindowKind_WINDOW_KIND_SESSION:
-		return quota.KindSession, true
-	case providerv1.WindowKind_WINDOW_KIND_WEEKLY:
-		return quota.KindWeekly, true
-	case providerv1.WindowKind_WINDOW_KIND_MONTHLY:
-		return quota.KindMonthly, true
-	case providerv1.WindowKind_WINDOW_KIND_INDIVIDUAL:
-		return quota.KindIndividual, true
-	case providerv1.WindowKind_WINDOW_KIND_MODEL:
-		return quota.KindModel, true
-	case providerv1.WindowKind_WINDOW_KIND_CREDIT:
-		return quota.KindCredit, true
-	case providerv1.WindowKind_WINDOW_KIND_CONTEXT:
-		return quota.KindContext, true
+var (
+	windowKinds = map[providerv1.WindowKind]quota.Kind{
+		providerv1.WindowKind_WINDOW_KIND_ROLLING:    quota.KindRolling,
+		providerv1.WindowKind_WINDOW_KIND_SESSION:    quota.KindSession,
+		providerv1.WindowKind_WINDOW_KIND_WEEKLY:     quota.KindWeekly,
+		providerv1.WindowKind_WINDOW_KIND_MONTHLY:    quota.KindMonthly,
+		providerv1.WindowKind_WINDOW_KIND_INDIVIDUAL: quota.KindIndividual,
+		providerv1.WindowKind_WINDOW_KIND_MODEL:      quota.KindModel,
+		providerv1.WindowKind_WINDOW_KIND_CREDIT:     quota.KindCredit,
+		providerv1.WindowKind_WINDOW_KIND_CONTEXT:    quota.KindContext,
 	}
-	return "", false
-}
+	windowStates = map[providerv1.WindowState]quota.ReportedState{
+		providerv1.WindowState_WINDOW_STATE_OBSERVED:           quota.Observed,
+		providerv1.WindowState_WINDOW_STATE_EXHAUSTED:          quota.Exhausted,
+		providerv1.WindowState_WINDOW_STATE_AWAITING_FIRST_USE: quota.AwaitingFirstUse,
+		providerv1.WindowState_WINDOW_STATE_PENDING:            quota.Pending,
+		providerv1.WindowState_WINDOW_STATE_NOT_EXPOSED:        quota.NotExposed,
+	}
+	windowSources = map[providerv1.Source]quota.Source{
+		providerv1.Source_SOURCE_OFFICIAL_CLIENT: quota.SourceOfficialClient,
+		providerv1.Source_SOURCE_RESPONSE_HEADER: quota.SourceResponseHeader,
+		providerv1.Source_SOURCE_RESPONSE_EVENT:  quota.SourceResponseEvent,
+		providerv1.Source_SOURCE_STATUSLINE:      quota.SourceStatusline,
+	}
+)
 
 func windowState(s providerv1.WindowState) quota.ReportedState {
-	switch s {
-	case providerv1.WindowState_WINDOW_STATE_OBSERVED:
-		return quota.Observed
-	case providerv1.WindowState_WINDOW_STATE_EXHAUSTED:
-		return quota.Exhausted
-	case providerv1.WindowState_WINDOW_STATE_AWAITING_FIRST_USE:
-		return quota.AwaitingFirstUse
-	case providerv1.WindowState_WINDOW_STATE_PENDING:
-		return quota.Pending
-	case providerv1.WindowState_WINDOW_STATE_NOT_EXPOSED:
-		return quota.NotExposed
+	if state, known := windowStates[s]; known {
+		return state
 	}
 	return quota.Unknown
 }
@@ -67,19 +62,8 @@ func windowState(s providerv1.WindowState) quota.ReportedState {
 // windowSource takes the adapter's word only where it cannot claim more than the call can have given: a rejection comes
 // from the evidence of a rejection and from nowhere else.
 func windowSource(s providerv1.Source, natural quota.Source) quota.Source {
-	switch s {
-	case providerv1.Source_SOURCE_OFFICIAL_CLIENT:
-		return quota.SourceOfficialClient
-	case providerv1.Source_SOURCE_RESPONSE_HEADER:
-		return quota.SourceResponseHeader
-	case providerv1.Source_SOURCE_RESPONSE_EVENT:
-		return quota.SourceResponseEvent
-	case providerv1.Source_SOURCE_STATUSLINE:
-		return quota.SourceStatusline
-	case providerv1.Source_SOURCE_REJECTION:
-		if natural == quota.SourceRejection {
-			return quota.SourceRejection
-		}
+	if source, known := windowSources[s]; known {
+		return source
 	}
 	return natural
 }
@@ -142,7 +126,7 @@ func (c *answerCheck) declaration(id string, kind providerv1.WindowKind, seconds
 	if id == "" || !isPrintable(id, maxIDBytes) {
 		return d, false, false
 	}
-	if d.Kind, ok = windowKind(kind); !ok {
+	if d.Kind, ok = windowKinds[kind]; !ok {
 		return d, false, false
 	}
 	d.ID = c.text(id, maxIDBytes)

@@ -326,7 +326,9 @@ func carelessWindow(name string, fields map[string]any) *providerv1.Window {
 	return w
 }
 
-func TestHostileTelemetryThroughACarelessAdapterInventsNothing(t *testing.T) {
+// eachHostileFile tests with what is in each file of hostile telemetry.
+func eachHostileFile(t *testing.T, test func(t *testing.T, raw []byte)) {
+	t.Helper()
 	files, err := filepath.Glob("testdata/hostile/telemetry/*")
 	must(t, err)
 	if len(files) < 30 {
@@ -336,17 +338,23 @@ func TestHostileTelemetryThroughACarelessAdapterInventsNothing(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			raw, err := os.ReadFile(file)
 			must(t, err)
-			for line := range bytes.Lines(raw) {
-				readings := testCheck.readings(careless(line), quota.SourceOfficialClient, testNow)
-				sane(t, readings)
-				for _, r := range readings {
-					if r.State == quota.Exhausted {
-						t.Errorf("%s is exhausted", r.ID)
-					}
-				}
-			}
+			test(t, raw)
 		})
 	}
+}
+
+func TestHostileTelemetryThroughACarelessAdapterInventsNothing(t *testing.T) {
+	eachHostileFile(t, func(t *testing.T, raw []byte) {
+		for line := range bytes.Lines(raw) {
+			readings := testCheck.readings(careless(line), quota.SourceOfficialClient, testNow)
+			sane(t, readings)
+			for _, r := range readings {
+				if r.State == quota.Exhausted {
+					t.Errorf("%s is exhausted", r.ID)
+				}
+			}
+		}
+	})
 }
 
 func TestHostileTelemetryOfAPlugin(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -111,23 +109,14 @@ func (w *ward) survives() {
 }
 
 func TestHostileTelemetryMovesNobodyAndEverySnapshotIsWritten(t *testing.T) {
-	files, err := filepath.Glob("testdata/hostile/telemetry/*")
-	must(t, err)
-	if len(files) < 30 {
-		t.Fatalf("%d files", len(files))
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			must(t, err)
-			w := newWard(t)
-			for line := range bytes.Lines(raw) {
-				w.receive(careless(line)...)
-				w.stays()
-			}
-			w.survives()
-		})
-	}
+	eachHostileFile(t, func(t *testing.T, raw []byte) {
+		w := newWard(t)
+		for line := range bytes.Lines(raw) {
+			w.receive(careless(line)...)
+			w.stays()
+		}
+		w.survives()
+	})
 }
 
 // What an adapter calls exhausted blocks by its word; of anything else nothing may follow for a session that is bound.
