@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/noria-dev/noria/sdk"
 )
@@ -67,7 +68,7 @@ func (a *Adapter) checkCredential(ctx context.Context, account sdk.Account, s se
 	return sdk.AuthStatus{State: sdk.AuthSignedIn, Method: "access_token", Eligible: true}, nil
 }
 
-// LoginCommand is the official login into the account's own home.
+// LoginCommand is the official login into the account's own home, which is made if it is absent: the client wants it there.
 func (*Adapter) LoginCommand(_ context.Context, account sdk.Account) (sdk.Command, error) {
 	s, err := settingsOf(account)
 	if err != nil {
@@ -76,6 +77,8 @@ func (*Adapter) LoginCommand(_ context.Context, account sdk.Account) (sdk.Comman
 	if s.account.Home == "" {
 		return sdk.Command{}, fmt.Errorf("log in to %s: it uses a configured credential, renew that at its source", accountName(account))
 	}
+	// Why it could not be made, the client says better: it looks at the home itself, in the user's terminal.
+	_ = os.MkdirAll(string(s.account.Home), 0o700)
 	return sdk.Command{
 		Argv:  []string{s.provider.Client, "login"},
 		Env:   map[string]string{"CODEX_HOME": string(s.account.Home)},

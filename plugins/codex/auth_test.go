@@ -1,6 +1,8 @@
 package codex
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -66,13 +68,27 @@ func TestACredentialThatCannotBeReadNowIsAnErrorAndNoState(t *testing.T) {
 }
 
 func TestLoginGoesIntoTheAccountsOwnHome(t *testing.T) {
-	command, err := New().LoginCommand(t.Context(), homeAccount(t, "/opt/codex", "/made-up/home"))
+	home := filepath.Join(t.TempDir(), "home")
+	command, err := New().LoginCommand(t.Context(), homeAccount(t, "/opt/codex", home))
 	if err != nil || !slices.Equal(command.Argv, []string{"/opt/codex", "login"}) ||
-		command.Env["CODEX_HOME"] != "/made-up/home" || !slices.Contains(command.Unset, "OPENAI_API_KEY") {
+		command.Env["CODEX_HOME"] != home || !slices.Contains(command.Unset, "OPENAI_API_KEY") {
 		t.Errorf("LoginCommand = %+v, %v", command, err)
 	}
 	if _, err := New().LoginCommand(t.Context(), adaptertest.NewAccount(t, nil, nil, sdk.Credential{Value: "x"})); err == nil {
 		t.Error("a configured credential has a login command")
+	}
+}
+
+func TestLoginMakesAnAbsentHomeForItsUserAlone(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "home")
+	for range 2 {
+		if _, err := New().LoginCommand(t.Context(), homeAccount(t, "/opt/codex", home)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(home)
+	if err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {
+		t.Errorf("the home is %v, %v", info, err)
 	}
 }
 
