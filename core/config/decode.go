@@ -23,9 +23,8 @@ func (f *File) Decode(schemas map[string]*pluginv1.DescribeResponse) (*Config, D
 	for _, block := range f.providers {
 		description, known := schemas[block.Name]
 		if !known {
-			f.fail(&block.Header, "Unknown provider", "No plugin named %q is bundled or configured.%s %s",
-				block.Plugin, didYouMean(block.Name, slices.Sorted(maps.Keys(schemas))),
-				"Add a plugin block for it, or set plugin to the name of one.")
+			f.fail(&block.Header, "Unknown provider", "No plugin named %q is bundled or configured.%s",
+				block.Plugin, withoutPlugin(block, slices.Sorted(maps.Keys(schemas))))
 			continue
 		}
 		config.Providers = append(config.Providers, f.decodeProvider(block, description))
@@ -35,6 +34,15 @@ func (f *File) Decode(schemas map[string]*pluginv1.DescribeResponse) (*Config, D
 		return nil, found
 	}
 	return config, found
+}
+
+// withoutPlugin says what to do about a provider that no plugin serves.
+func withoutPlugin(block *providerBlock, known []string) string {
+	if meant := didYouMean(block.Name, known); meant != "" {
+		return meant + " Add a plugin block for it, or set plugin to the name of one."
+	}
+	return fmt.Sprintf(" Bundled ones are executables beside noria itself, and noria-provider-%s is not there. %s", block.Plugin,
+		"Put it there, add a plugin block for it, or set plugin to the name of one.")
 }
 
 func (f *File) decodeProvider(block *providerBlock, description *pluginv1.DescribeResponse) Provider {
