@@ -97,32 +97,25 @@ const cadenceHorizon = 24 * quota.CadenceMemory
 // reviveSessions counts bindings, and takes up the sessions that were active when the log ended: an account's cadence is
 // the sum of its sessions', so it is not kept a second time.
 func (s *Store) reviveSessions(txn *memdb.Txn) error {
-	var latest time.Time
-	if err := all(txn, tableBindings, func(r *bindingRow) bool {
-		s.held = s.held.plus(r.space())
-		s.ensure(r.account()).bindings++
-		if r.LastUsed.After(latest) {
-			latest = r.LastUsed
-		}
-		return true
-	}); err != nil {
+	rows, latest, err := s.countBindings(txn)
+	if err != nil {
 		return err
 	}
 	s.clock = wallClock{latest: latest, recovered: true}
-	var recent []*bindingRow
-	if err := all(txn, tableBindings, func(r *bindingRow) bool {
-		if latest.Sub(r.LastUsed) < cadenceHorizon {
-			recent = append(recent, r)
+	active := func(r *bindingRow) bool { return latest.Sub(r.LastUsed) < quota.ActivePeriodGap }
+	for i, end := 0, 0; i < len(rows); i = end { // bindings of a session follow each other
+		for end = i + 1; end < len(rows) && rows[end].Session == rows[i].Session; end++ {
 		}
-		return true
-	}); err != nil {
-		return err
+		if session := rows[i:end]; slices.ContainsFunc(session, active) {
+			s.resume(session[0].Session, session)
+		}
 	}
+	recent := slices.DeleteFunc(rows, func(r *bindingRow) bool { return latest.Sub(r.LastUsed) >= cadenceHorizon })
 	slices.SortStableFunc(recent, func(a, b *bindingRow) int { return a.LastUsed.Compare(b.LastUsed) })
 	for _, r := range recent {
 		a := s.ensure(r.account())
 		a.Cadence.Add(r.Model, r.Cadence, r.LastUsed)
-		if latest.Sub(r.LastUsed) < quota.ActivePeriodGap {
+		if active(r) {
 			t := s.conversation(r.Session).thread(r.Model)
 			t.active, t.lastAccepted = true, r.LastUsed
 			a.LiveSessions++
@@ -130,6 +123,20 @@ func (s *Store) reviveSessions(txn *memdb.Txn) error {
 		}
 	}
 	return nil
+}
+
+// countBindings lists all bindings by session and model, and tells when the last was used.
+func (s *Store) countBindings(txn *memdb.Txn) (rows []*bindingRow, latest time.Time, err error) {
+	err = all(txn, tableBindings, func(r *bindingRow) bool {
+		rows = append(rows, r)
+		s.held = s.held.plus(r.space())
+		s.ensure(r.account()).bindings++
+		if r.LastUsed.After(latest) {
+			latest = r.LastUsed
+		}
+		return true
+	})
+	return rows, latest, err
 }
 
 // ensure finds the account, or makes one that is not configured.

@@ -36,12 +36,21 @@ func (s *Store) conversation(key string) *conversation {
 	if c != nil {
 		return c
 	}
-	c = &conversation{key: key}
+	var bindings []*bindingRow
 	rows, err := s.db.Txn(false).Get(tableBindings, indexPrefix, sessionPrefix(key))
 	if err == nil { // the schema has the index: nothing else can fail
 		for raw := rows.Next(); raw != nil; raw = rows.Next() {
-			c.add(raw.(*bindingRow).Model).bind(raw.(*bindingRow))
+			bindings = append(bindings, raw.(*bindingRow))
 		}
+	}
+	return s.resume(key, bindings)
+}
+
+// resume makes the conversation of a session that has these bindings.
+func (s *Store) resume(key string, bindings []*bindingRow) *conversation {
+	c := &conversation{key: key}
+	for _, row := range bindings {
+		c.add(row.Model).bind(row)
 	}
 	s.conversations[key] = c
 	return c
