@@ -59,7 +59,6 @@ func (p *Proxy) readBody(r *http.Request, control *http.ResponseController, limi
 		b.rest = source
 		return b, nil
 	}
-	source.end()
 	b.length = b.kept
 	return b, nil
 }
@@ -213,8 +212,11 @@ func (s *bodySource) Read(p []byte) (int, error) {
 		s.renew()
 	}
 	switch {
-	case err == nil, errors.Is(err, io.EOF):
-		return n, err
+	case err == nil:
+		return n, nil
+	case errors.Is(err, io.EOF):
+		s.end()
+		return n, io.EOF
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, errBodyStalled
 	}
@@ -228,5 +230,6 @@ func (s *bodySource) renew() {
 	_ = s.control.SetReadDeadline(time.Now().Add(s.patience))
 }
 
-// end takes the deadline away: net/http goes on reading, to see the client leave.
+// end takes the deadline away: from the end of the body on net/http reads, to see the client leave, and would take the
+// deadline for that.
 func (s *bodySource) end() { _ = s.control.SetReadDeadline(time.Time{}) }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/noria-dev/noria/core/internal/upstream"
 	"github.com/noria-dev/noria/core/quota"
@@ -165,4 +167,29 @@ type panickingAdapters struct{ *fakeAdapters }
 
 func (panickingAdapters) Lease(context.Context, quota.AccountID) (wire.Lease, error) {
 	panic("a secret")
+}
+
+func TestTheTimeOfABodyEndsWithTheBody(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		budget int64
+	}{
+		{"that is kept", 0},
+		{"that goes up as it comes", largePiece},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limits := Limits{ReplayMemory: tt.budget, BodyTime: time.Second}
+				r, _ := newBubbleRig(t, func(conn net.Conn, _ int) {
+					_, _ = conn.Write([]byte(sseHead))
+					writeChunks(conn, []byte(claudeStart+claudeDelta), 1<<15, false)
+					time.Sleep(10 * limits.BodyTime)
+					writeChunks(conn, []byte(claudeStop), 1<<15, true)
+				}, withLimits(limits))
+				c := turn("s1")
+				c.body = `{"model":"` + testModel + `","stream":true,"messages":["` + strings.Repeat("x", 3*largePiece) + `"]}`
+				wantServed(t, r.do(c))
+			})
+		})
+	}
 }

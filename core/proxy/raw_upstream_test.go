@@ -21,7 +21,7 @@ type rawUpstream struct {
 	wait     sync.WaitGroup
 }
 
-// newRawUpstream makes the accounts a and b of both providers live there. answer gets the number of the request, from 1;
+// newRawUpstream makes all accounts live there. answer gets the number of the request, from 1;
 // the connection is closed after it.
 func newRawUpstream(r *rig, answer func(conn net.Conn, n int)) *rawUpstream {
 	r.t.Helper()
@@ -29,10 +29,14 @@ func newRawUpstream(r *rig, answer func(conn net.Conn, n int)) *rawUpstream {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	u := &rawUpstream{t: r.t, listener: listener, answer: answer, conns: map[net.Conn]bool{}}
-	for account := range r.adapters.bases {
+	return startRawUpstream(r, listener, answer)
+}
+
+func startRawUpstream(r *rig, listener net.Listener, answer func(conn net.Conn, n int)) *rawUpstream {
+	for _, account := range r.state.accounts {
 		r.adapters.bases[account] = "http://" + listener.Addr().String()
 	}
+	u := &rawUpstream{t: r.t, listener: listener, answer: answer, conns: map[net.Conn]bool{}}
 	u.wait.Go(u.serve)
 	r.t.Cleanup(u.close)
 	return u

@@ -50,10 +50,9 @@ type rig struct {
 // newRig starts a proxy over three accounts of claude and two of codex. adjust may change the options.
 func newRig(t testing.TB, adjust ...func(*rig, *Options)) *rig {
 	t.Helper()
-	r := &rig{
-		t: t, state: newFakeState(claudeA, claudeB, claudeC, codexA, codexB), adapters: newFakeAdapters(), events: newFakeEvents(),
-		upstream: upstream.Start(), clock: clock.NewFake(time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC)),
-	}
+	r := newFakes(t)
+	r.upstream = upstream.Start()
+	t.Cleanup(r.upstream.Close)
 	for _, a := range r.state.accounts {
 		r.adapters.bases[a] = r.upstream.URL
 		if a.Provider == "codex" {
@@ -61,8 +60,31 @@ func newRig(t testing.TB, adjust ...func(*rig, *Options)) *rig {
 		}
 		r.upstream.Script(a.Name, upstream.OK())
 	}
+	r.build(adjust)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.client = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}}
+	r.serve(listener)
+	return r
+}
+
+// newFakes is a rig with fakes only.
+func newFakes(t testing.TB) *rig {
+	t.Helper()
+	r := &rig{
+		t: t, state: newFakeState(claudeA, claudeB, claudeC, codexA, codexB), adapters: newFakeAdapters(), events: newFakeEvents(),
+		clock: clock.NewFake(time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC)),
+	}
 	r.adapters.profiles["claude"] = compiled(t, "claude", claudeProfile())
 	r.adapters.profiles["codex"] = compiled(t, "codex", codexProfile())
+	return r
+}
+
+// build makes the proxy over the fakes.
+func (r *rig) build(adjust []func(*rig, *Options)) {
+	r.t.Helper()
 	options := Options{
 		State: r.state, Adapters: r.adapters, Events: r.events, Clock: clock.Wall{}, Logger: hclog.NewNullLogger(),
 		Keys: fakeKeys(testKey), Providers: func() []string { return []string{"claude", "codex", "late"} },
@@ -73,18 +95,11 @@ func newRig(t testing.TB, adjust ...func(*rig, *Options)) *rig {
 	}
 	var err error
 	if r.proxy, err = New(options); err != nil {
-		t.Fatal(err)
-	}
-	r.serve()
-	r.client = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}}
-	return r
-}
-
-func (r *rig) serve() {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+func (r *rig) serve(listener net.Listener) {
 	r.addr = listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -100,7 +115,6 @@ func (r *rig) serve() {
 		if err := <-served; err != nil {
 			r.t.Errorf("Serve: %v", err)
 		}
-		r.upstream.Close()
 		if left := r.state.inFlight(); left != 0 {
 			r.t.Errorf("%d attempts are still reserved", left)
 		}
