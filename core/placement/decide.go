@@ -122,7 +122,7 @@ func (v View) candidates(req Request) []Candidate {
 	for _, a := range v.Accounts {
 		candidates = append(candidates, Candidate{Account: a.ID})
 		c := &candidates[len(candidates)-1]
-		c.Filtered, c.Detail = filter(a, req)
+		c.filter(a, req)
 		if c.Filtered != "" && c.Filtered != FilteredCooldown {
 			continue
 		}
@@ -134,26 +134,39 @@ func (v View) candidates(req Request) []Candidate {
 	return candidates
 }
 
-// filter says what keeps an account from taking a new placement of the request, if anything does.
-func filter(a *quota.Account, req Request) (step, detail string) {
+// filter notes what keeps an account from taking a new placement of the request, if anything does.
+func (c *Candidate) filter(a *quota.Account, req Request) {
 	switch {
 	case !a.Enabled:
-		return FilteredDisabled, "disabled in the configuration or by the operator"
+		c.Filtered, c.Detail = FilteredDisabled, "disabled in the configuration or by the operator"
 	case !quota.ModelMatches(a.Models, req.Model):
-		return FilteredModel, "does not serve " + req.Model
+		c.Filtered, c.Detail = FilteredModel, servesNot(req.Model)
 	case slices.Contains(req.Tried, a.ID):
-		return FilteredTried, "tried by this request"
-	}
-	switch {
+		c.Filtered, c.Detail = FilteredTried, "tried by this request"
 	case a.Blocked(req.Model, true, req.At):
-		step = FilteredBlocked
+		c.Filtered = FilteredBlocked
+		c.blocked(a, req)
 	case a.Cooling(req.At):
-		step = FilteredCooldown
-	default:
-		return "", ""
+		c.Filtered = FilteredCooldown
+		c.blocked(a, req)
 	}
+}
+
+func (c *Candidate) blocked(a *quota.Account, req Request) {
 	clearing, _ := a.Clearing(req.Model, true, req.At)
-	return step, describe(clearing.Governing)
+	b := clearing.Governing
+	b.Window = a.WindowName(b.Window)
+	c.Detail = Describe(b)
+	if c.ClearsAt = b.ClearsAt; b.Dated() {
+		c.NoLaterThan = b.NoLaterThan
+	}
+}
+
+func servesNot(model string) string {
+	if model == "" {
+		return "serves certain models only"
+	}
+	return "does not serve " + model
 }
 
 // choose picks among the candidates that nothing filtered; -1 if there is none.

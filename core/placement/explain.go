@@ -12,71 +12,115 @@ import (
 	"github.com/noria-dev/noria/core/quota"
 )
 
-// Explain gives the whole reasoning of a decision: one sentence, then a table of what filtered each candidate or of the
-// terms of its score. Columns: percent of the window used, reserved by requests in flight, committed to the sessions that
-// live there, and asked for by the new one; percent per request; hours to the reset; requests per hour that the rest
-// sustains until then, and that the whole window sustains over its length.
-func Explain(d Decision) string {
+// When writes a time for the reader of an explanation.
+type When func(time.Time) string
+
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+
+// Explain is [ExplainFor] with dates and times in UTC.
+func Explain(d Decision) string { return ExplainFor(d, timestamp) }
+
+// ExplainFor gives the whole reasoning of a decision: one sentence, then a table of what filtered each candidate or of the
+// terms of its score. The columns are those of [Columns].
+func ExplainFor(d Decision, when When) string {
 	var b strings.Builder
-	b.WriteString(Sentence(d))
+	b.WriteString(Sentence(d, when))
 	b.WriteString("\n")
 	if len(d.Candidates) == 0 {
 		return b.String()
 	}
 	b.WriteString("\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	header := "ACCOUNT\tFILTERED\tWHY"
+	header := "  ACCOUNT\tFILTERED\tWHY"
 	if slices.ContainsFunc(d.Candidates, func(c Candidate) bool { return c.Class != "" }) {
-		header = "ACCOUNT\tCLASS\tSLACK\tWINDOW\tSTATE\tUSED\tRESERVED\tCOMMITTED\tNEW\tPER REQUEST\tHOURS\tRATE\tSUSTAINED"
+		header = "  ACCOUNT\tCLASS\tSCORE\tWINDOW\tSTATE\tREAD\tUSED\tRESERVED\tCOMMITTED\tNEW\tPER REQUEST\tHOURS\tRATE\tSUSTAINED"
 	}
 	fmt.Fprintln(table, header)
 	for _, c := range ranked(d) {
-		c.writeRows(table, c.Account == d.Account && d.Placed)
+		c.writeRows(table, c.Account == d.Account && d.Placed, when)
 	}
 	_ = table.Flush() // a strings.Builder takes everything
 	return trimLines(b.String())
 }
 
-func (c *Candidate) writeRows(table *tabwriter.Writer, chosen bool) {
-	name := c.Account.Name
+// Columns tells what the columns of an explanation mean.
+const Columns = `CLASS        known, stale or unknown: what is known of the account's windows, or else what filtered it
+SCORE        the least RATE of its windows as a multiple of their least SUSTAINED: 1 uses the allowance up
+             exactly at the reset, more would let some expire, below 0 the session is not expected to fit
+READ         percent used as the provider last told it
+USED         READ, and what requests that ended since then took
+RESERVED     percent that requests in flight will take
+COMMITTED    percent that the sessions of the account will take until the reset
+NEW          percent that the new session will take until the reset
+PER REQUEST  percent that one request takes, as learned
+HOURS        hours until the reset; the window's length if the reset is not known
+RATE         requests an hour that what is left allows until the reset
+SUSTAINED    requests an hour that the whole window allows over its length`
+
+func (c *Candidate) writeRows(table *tabwriter.Writer, chosen bool, when When) {
+	name := "  " + c.Account.String()
 	if chosen {
-		name = "* " + name
-	} else {
-		name = "  " + name
+		name = "* " + c.Account.String()
 	}
+	why := c.Detail + Until(c.ClearsAt, c.NoLaterThan, when)
 	if c.Class == "" {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", name, c.Filtered, c.Detail)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", name, c.Filtered, why)
 		return
 	}
-	class, slack := string(c.Class), fmt.Sprintf("%.3f", c.Score)
-	if c.Class == ClassUnknown {
-		slack = "-"
-	}
-	if c.Filtered != "" {
-		class = c.Filtered
-	}
+	class, score := cmp.Or(c.Filtered, string(c.Class)), c.scoreText()
 	if len(c.Terms) == 0 {
-		fmt.Fprintf(table, "%s\t%s\t%s\tno window applies\n", name, class, slack)
+		fmt.Fprintf(table, "%s\t%s\t%s\tno window applies\n", name, class, score)
 	}
-	for _, t := range c.Terms {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t", name, class, slack, t.Window, t.State)
-		if t.State == string(quota.StateUnknown) {
-			fmt.Fprintln(table, "-\t-\t-\t-\t-\t-\t-\t-")
-		} else {
-			fmt.Fprintf(table, "%.2f\t%.2f\t%.2f\t%.2f\t%.4f\t%.2f\t%.2f\t%.2f\n",
-				t.Used, t.Reserved, t.Committed, t.New, t.Kappa, t.HoursLeft, t.Rate, t.Sustainable)
-		}
-		name, class, slack = "", "", ""
+	for i := range c.Terms {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name, class, score, c.Terms[i].row())
+		name, class, score = "", "", ""
 	}
 	if c.Filtered != "" {
-		fmt.Fprintf(table, "\t\t%s\n", c.Detail)
+		fmt.Fprintf(table, "\t\t%s\n", why)
 	}
 }
 
+// scoreText is a dash where no window gives a score.
+func (c *Candidate) scoreText() string {
+	if c.Class == ClassUnknown || !slices.ContainsFunc(c.Terms, func(t Term) bool { return t.Known() }) {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", c.Score)
+}
+
+// row has a ~ before what is reckoned and not observed, and a dash for what is unknown.
+func (t *Term) row() string {
+	head := t.Name + "\t" + strings.ReplaceAll(t.State, "_", " ") + "\t"
+	if !t.Known() {
+		return head + "-\t-\t-\t-\t-\t-\t-\t-\t-"
+	}
+	read, used := "-", fmt.Sprintf("~%.2f%%", t.Used)
+	if t.HasObserved {
+		read = fmt.Sprintf("%.4g%%", t.Observed)
+		if t.Used == t.Observed {
+			used = read
+		}
+	}
+	hours := fmt.Sprintf("%.2f", t.HoursLeft)
+	if t.State != string(quota.StateObserved) {
+		hours = "~" + hours
+	}
+	return head + fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t~%.3g%%\t%s\t~%.2f\t~%.2f",
+		read, used, reckoned(t.Reserved), reckoned(t.Committed), reckoned(t.New), t.Kappa, hours, t.Rate, t.Sustainable)
+}
+
+// reckoned is the share of some work; where there is none it is no estimate.
+func reckoned(percent float64) string {
+	if percent == 0 {
+		return "0%"
+	}
+	return fmt.Sprintf("~%.2f%%", percent)
+}
+
 // Sentence says in words what was decided and why.
-func Sentence(d Decision) string {
+func Sentence(d Decision, when When) string {
 	if !d.Placed {
-		return "No account can serve: " + causes(d.Forecast.Causes) + ". " + d.Forecast.Sentence() + "."
+		return "No account can serve: " + CausesInWords(d.Forecast.Causes) + ". " + d.Forecast.Sentence(when) + "."
 	}
 	name := d.Account.String()
 	switch d.How {
@@ -99,33 +143,30 @@ func Sentence(d Decision) string {
 	}
 	switch {
 	case rivals == 0:
-		return fmt.Sprintf("Goes to %s: the only account that can serve and whose windows are known, slack %.3f.", name, d.Score)
+		return fmt.Sprintf("Goes to %s: no other account can serve whose windows are known; score %.3f.", name, d.Score)
 	case d.Margin > tie:
-		return fmt.Sprintf("Goes to %s: the most slack of %d accounts, %.3f, ahead by %.3f.", name, rivals+1, d.Score, d.Margin)
+		return fmt.Sprintf("Goes to %s: the greatest score of %d accounts, %.3f, ahead by %.3f.", name, rivals+1, d.Score, d.Margin)
 	}
-	return fmt.Sprintf("Goes to %s: slack %.3f like others of %d accounts, and the least work there.", name, d.Score, rivals+1)
+	return fmt.Sprintf("Goes to %s: tied with others of %d accounts at score %.3f; the least work decides, then the longest rest, then the order in noria.hcl.",
+		name, rivals+1, d.Score)
 }
 
 func cautiously(rivals int) string {
 	if rivals == 0 {
 		return "no other account can serve, and not all of its windows are known."
 	}
-	return fmt.Sprintf("of none of %d accounts are all windows known.", rivals+1)
+	return fmt.Sprintf("none of %d accounts has all of its windows known.", rivals+1)
 }
 
-// Sentence says when somebody can serve again.
-func (f Forecast) Sentence() string {
-	if f.Kind == ForecastUnknown || f.Kind == "" {
-		return "When that changes is not known" + f.remedy()
+// Sentence says when somebody can serve again, without a full stop.
+func (f Forecast) Sentence(when When) string {
+	switch f.Kind {
+	case ForecastExact:
+		return fmt.Sprintf("%s can serve again from %s", f.Account, when(f.At))
+	case ForecastNoLaterThan:
+		return fmt.Sprintf("%s can serve again by %s at the latest", f.Account, when(f.At))
 	}
-	when := "At " + formatted(f.At)
-	if f.Kind == ForecastNoLaterThan {
-		when = "No later than " + formatted(f.At)
-	}
-	if f.Window != "" {
-		return fmt.Sprintf("%s: %s of %s", when, f.Window, f.Account)
-	}
-	return fmt.Sprintf("%s: %s", when, f.Account)
+	return "When that changes is not known" + f.remedy()
 }
 
 // remedy is what a person can do, when no clock clears anything.
@@ -141,9 +182,8 @@ func (f Forecast) remedy() string {
 	return ""
 }
 
-const timeLayout = "2006-01-02 15:04:05 MST"
-
-func causes(counts map[string]int) string {
+// CausesInWords counts accounts by what keeps them away.
+func CausesInWords(counts map[string]int) string {
 	if len(counts) == 0 {
 		return "none is configured"
 	}
@@ -174,13 +214,13 @@ func inWords(cause string) string {
 	case FilteredModel:
 		return "not for this model"
 	case FilteredTried:
-		return "tried in vain"
+		return "tried without success"
 	}
 	return cause
 }
 
-// describe says in words what keeps an account away.
-func describe(b quota.Blocker) string {
+// Describe says in words what keeps an account away.
+func Describe(b quota.Blocker) string {
 	text := inWords(string(b.Cause))
 	if b.Shown {
 		text = "shown as used up"
@@ -191,20 +231,19 @@ func describe(b quota.Blocker) string {
 	if b.Model != "" {
 		text += " for " + b.Model
 	}
-	return text + describeEnd(b)
+	return text
 }
 
-func describeEnd(b quota.Blocker) string {
+// Until says when something ends that clears at the one time, or at the other at the latest; empty when neither is known.
+func Until(clearsAt, noLaterThan time.Time, when When) string {
 	switch {
-	case !b.ClearsAt.IsZero():
-		return " until " + formatted(b.ClearsAt)
-	case b.Dated():
-		return ", no later than " + formatted(b.NoLaterThan)
+	case !clearsAt.IsZero():
+		return " until " + when(clearsAt)
+	case !noLaterThan.IsZero():
+		return " until " + when(noLaterThan) + " at the latest"
 	}
 	return ""
 }
-
-func formatted(t time.Time) string { return t.UTC().Format(timeLayout) }
 
 func trimLines(s string) string {
 	lines := strings.Split(s, "\n")

@@ -1,10 +1,13 @@
 package placement
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,6 +30,15 @@ func TestExplain(t *testing.T) {
 			blocked(good("spent"), quotaGone), blocked(good("out"), signedOut), blocked(good("busy"), throttled),
 			read("shown", 100, 1, 20, 100), good("before"),
 		}, req: tried("before")},
+		"estimates": {accounts: []*quota.Account{
+			with(good("busy"), func(a *quota.Account) {
+				a.Begin("m")
+				a.Complete("m", now)
+				a.Begin("m")
+				a.Cadence.Add("m", 3, now)
+			}),
+			with(good("rolled"), func(a *quota.Account) { a.Settle(now.Add(4 * time.Hour)) }),
+		}},
 		"tie":      {accounts: []*quota.Account{good("a"), good("b"), good("c")}},
 		"only":     {accounts: []*quota.Account{good("a")}},
 		"cautious": {accounts: []*quota.Account{unread("a"), stale("b", 100), stale("c", 50)}},
@@ -65,6 +77,22 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+func TestAnUnknownWindowHasNoNumbers(t *testing.T) {
+	unknown, err := json.Marshal(Term{Window: "five_hour", Name: "5h", State: string(quota.StateUnknown)})
+	if want := `{"name":"5h","state":"unknown","window":"five_hour"}`; err != nil || string(unknown) != want {
+		t.Errorf("unknown is %s %v, want %s", unknown, err, want)
+	}
+	known := Term{Window: "five_hour", Name: "5h", State: string(quota.StateObserved), HasObserved: true, Kappa: 0.5}
+	raw, err := json.Marshal(known)
+	if err != nil || !strings.Contains(string(raw), `"used":0`) {
+		t.Errorf("an observed 0 is %s %v", raw, err)
+	}
+	var back Term
+	if err := json.Unmarshal(raw, &back); err != nil || back != known {
+		t.Errorf("%s is read as %+v %v", raw, back, err)
+	}
+}
+
 func TestEveryCauseHasOneWording(t *testing.T) {
 	for _, cause := range []string{
 		string(quota.CauseQuota), string(quota.CauseAuth), string(quota.CauseNotEntitled), string(quota.CauseThrottle),
@@ -74,7 +102,7 @@ func TestEveryCauseHasOneWording(t *testing.T) {
 		if words == cause && cause != FilteredDisabled {
 			t.Errorf("%s has no words", cause)
 		}
-		counted, described := causes(map[string]int{cause: 2}), describe(quota.Blocker{Cause: quota.Cause(cause)})
+		counted, described := CausesInWords(map[string]int{cause: 2}), Describe(quota.Blocker{Cause: quota.Cause(cause)})
 		if counted != "2 "+words || described != words {
 			t.Errorf("%s is %q when counted and %q when described", cause, counted, described)
 		}

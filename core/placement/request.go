@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/noria-dev/noria/core/quota"
@@ -85,8 +86,10 @@ type Candidate struct {
 	Account quota.AccountID `json:"account"`
 	// Filtered names the step that dropped it: disabled, model, blocked, tried, cooldown; empty: it was scored.
 	Filtered string `json:"filtered,omitempty"`
-	// Detail in words for Filtered.
-	Detail string `json:"detail,omitempty"`
+	// Detail in words for Filtered. ClearsAt is when that ends, or else NoLaterThan, if it is known.
+	Detail      string    `json:"detail,omitempty"`
+	ClearsAt    time.Time `json:"clears_at,omitzero"`
+	NoLaterThan time.Time `json:"no_later_than,omitzero"`
 	// Class by what is known of its windows; empty if it was not scored.
 	Class Class   `json:"class,omitempty"`
 	Score float64 `json:"score"`
@@ -102,10 +105,16 @@ type Candidate struct {
 // Known reports whether all windows that count are in a known state.
 func (c *Candidate) Known() bool { return c.Class == ClassKnown }
 
-// Term is the arithmetic of one applicable window; see the package documentation for the symbols.
+// Term is the arithmetic of one applicable window; see the package documentation for the symbols. Of a window in state
+// unknown it has no numbers.
 type Term struct {
-	Window      string  `json:"window"`
-	State       string  `json:"state"`
+	// Window is its id, Name what people call it.
+	Window string `json:"window"`
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	// Observed is the percent used as it was last reported, valid if HasObserved; all below is reckoned.
+	Observed    float64 `json:"observed,omitempty"`
+	HasObserved bool    `json:"has_observed,omitempty"`
 	Kappa       float64 `json:"kappa"`
 	Used        float64 `json:"used"`
 	Reserved    float64 `json:"reserved"`
@@ -114,4 +123,16 @@ type Term struct {
 	HoursLeft   float64 `json:"hours_left"`
 	Rate        float64 `json:"rate"`
 	Sustainable float64 `json:"sustainable"`
+}
+
+// Known reports whether anything is known of the window.
+func (t *Term) Known() bool { return t.State != string(quota.StateUnknown) }
+
+// MarshalJSON leaves out the numbers of a window of which nothing is known: they would say 0.
+func (t Term) MarshalJSON() ([]byte, error) {
+	if !t.Known() {
+		return json.Marshal(map[string]string{"window": t.Window, "name": t.Name, "state": t.State})
+	}
+	type plain Term
+	return json.Marshal(plain(t))
 }

@@ -40,11 +40,14 @@ func (s scoring) score(c *Candidate, terms []Term) []Term {
 		state := w.State(s.at)
 		c.classify(w, state)
 		if state == quota.StateUnknown {
-			terms = append(terms, Term{Window: w.ID, State: string(state)})
+			terms = append(terms, Term{Window: w.ID, Name: w.Name(), State: string(state)})
 			continue
 		}
 		t := s.term(w)
 		t.State = string(state)
+		if state != quota.StateRolled && w.Shown.HasUsed {
+			t.Observed, t.HasObserved = w.Shown.UsedPercent, true
+		}
 		terms = append(terms, t)
 		c.Room = c.Room && t.Used < 100
 		rate, sustainable = min(rate, t.Rate), min(sustainable, t.Sustainable)
@@ -71,7 +74,7 @@ func (c *Candidate) classify(w *quota.Window, state quota.State) {
 func (s scoring) term(w *quota.Window) Term {
 	load := s.account.Load(w, s.model, s.activeHours, s.at)
 	t := Term{
-		Window: w.ID, Kappa: load.Kappa, Used: load.Used, Reserved: load.Reserved, Committed: load.Committed,
+		Window: w.ID, Name: w.Name(), Kappa: load.Kappa, Used: load.Used, Reserved: load.Reserved, Committed: load.Committed,
 		New: load.Kappa * s.perHour * load.ActiveHours, HoursLeft: load.HoursLeft,
 	}
 	t.Rate = (100 - t.Used - t.Reserved - t.Committed - s.fit*t.New) / (t.Kappa * t.HoursLeft)

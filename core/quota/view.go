@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -118,6 +119,29 @@ func (a *Account) viewState(w *Window, at time.Time) ViewState {
 		return ViewNotExposed
 	}
 	return ViewUnknown
+}
+
+// Name is what people call the window: its label, else its length, else its id, and the models that it is for.
+func (d Declaration) Name() string {
+	name := d.Label
+	if name == "" {
+		name = d.ID
+		if d.Length > 0 {
+			name = LengthLabel(d.Length)
+		}
+	}
+	if len(d.Models) > 0 {
+		name += " " + strings.Join(d.Models, ",")
+	}
+	return name
+}
+
+// WindowName is the name of the account's window with that id; of none it is the id itself.
+func (a *Account) WindowName(id string) string {
+	if w := a.Window(id); w != nil {
+		return w.Name()
+	}
+	return id
 }
 
 // LengthLabel names a window by its length: meaning comes from the length, never from a transport slot.

@@ -52,3 +52,25 @@ func TestAFullWindowNamesWhoSaidSo(t *testing.T) {
 		})
 	}
 }
+
+func TestAWindowHasOneName(t *testing.T) {
+	for name, c := range map[string]struct {
+		window Declaration
+		want   string
+	}{
+		"its label":                     {Declaration{ID: "five_hour", Label: "session", Length: 5 * time.Hour}, "session"},
+		"its length":                    {Declaration{ID: "five_hour", Length: 5 * time.Hour}, "5h"},
+		"its id, without a length":      {Declaration{ID: "credits"}, "credits"},
+		"with the models it counts for": {Declaration{ID: "w", Label: "weekly", Models: []string{"opus*", "x"}}, "weekly opus*,x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := Account{Windows: []Window{{Declaration: c.window}}}
+			if got := a.WindowName(c.window.ID); got != c.want {
+				t.Errorf("name is %q, want %q", got, c.want)
+			}
+		})
+	}
+	if got := (&Account{}).WindowName("gone"); got != "gone" {
+		t.Errorf("a window that is not there is called %q", got)
+	}
+}

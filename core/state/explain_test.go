@@ -36,7 +36,7 @@ func TestExplainingReservesNothing(t *testing.T) {
 	before := f.accounts[id("a")].Cadence.PerHour("m", f.now)
 	for range 100 {
 		e := f.ExplainNew("claude", "m", f.now)
-		if e.Now.Account != id("a") || !strings.Contains(placement.Explain(e.Now), "the most slack of 2 accounts") {
+		if e.Now.Account != id("a") || !strings.Contains(placement.Explain(e.Now), "the greatest score of 2 accounts") {
 			t.Fatalf("explanation:\n%s", placement.Explain(e.Now))
 		}
 	}

@@ -175,7 +175,7 @@ func TestExplanationsAreComments(t *testing.T) {
 			t.Errorf("line %q is no comment", line)
 		}
 	}
-	if !strings.Contains(out.String(), "Goes to trace/A: the most slack of 2 accounts, 4.249") {
+	if !strings.Contains(out.String(), "Goes to trace/A: the greatest score of 2 accounts, 4.249") {
 		t.Errorf("output:\n%s", &out)
 	}
 }
