@@ -17,6 +17,8 @@ import (
 // adapters is the plugin host as the proxy wants it. It outlives reloads and restarts of the processes behind it.
 type adapters struct {
 	host *plugin.Host
+	// probes take the reasons of refused leases.
+	probes *probes
 
 	mu       sync.RWMutex // guards all below, each by provider
 	profiles map[string]*proxy.Profile
@@ -24,9 +26,9 @@ type adapters struct {
 	lags     map[string]time.Duration
 }
 
-func newAdapters() *adapters {
+func newAdapters(probes *probes) *adapters {
 	return &adapters{
-		profiles: map[string]*proxy.Profile{}, windows: map[string]map[string]declared{}, lags: map[string]time.Duration{},
+		probes: probes, profiles: map[string]*proxy.Profile{}, windows: map[string]map[string]declared{}, lags: map[string]time.Duration{},
 	}
 }
 
@@ -56,7 +58,7 @@ func (a *adapters) Lease(ctx context.Context, account quota.AccountID) (wire.Lea
 		return wire.Lease{}, leaseError(account, err)
 	}
 	lease, err := client.Lease(ctx, account.Name)
-	return lease, leaseError(account, err)
+	return lease, a.probes.noteLease(account, leaseError(account, err))
 }
 
 func (a *adapters) RefreshLease(ctx context.Context, account quota.AccountID, refused wire.Lease) (wire.Lease, error) {
@@ -65,7 +67,7 @@ func (a *adapters) RefreshLease(ctx context.Context, account quota.AccountID, re
 		return wire.Lease{}, leaseError(account, err)
 	}
 	lease, err := client.RefreshLease(ctx, account.Name, refused)
-	return lease, leaseError(account, err)
+	return lease, a.probes.noteLease(account, leaseError(account, err))
 }
 
 // leaseError says in the proxy's words why there is no lease. Only an adapter that is away keeps every account from

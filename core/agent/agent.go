@@ -51,9 +51,11 @@ type Agent struct {
 	host     *plugin.Host
 	adapters *adapters
 	recorder *recorder
-	keys     *keyring
-	proxy    *proxy.Proxy
-	probes   *probes
+	// arrived tells that an adapter has become ready whose logins were not looked at yet.
+	arrived chan struct{}
+	keys    *keyring
+	proxy   *proxy.Proxy
+	probes  *probes
 
 	listeners   []net.Listener
 	certificate certificate
@@ -68,7 +70,7 @@ type Agent struct {
 
 // Run builds a daemon and runs it until ctx ends; then it drains and returns nil. See ExitCode for its errors.
 func Run(ctx context.Context, options Options) (err error) {
-	a := &Agent{options: options, clock: clock.Wall{}, redactor: events.NewRedactor(), probes: newProbes()}
+	a := &Agent{options: options, clock: clock.Wall{}, redactor: events.NewRedactor(), probes: newProbes(), arrived: make(chan struct{}, 1)}
 	a.started = a.clock.Now()
 	if options.Dev {
 		dir, err := newDevDirectory()
@@ -146,7 +148,7 @@ func (a *Agent) prepareProcess() {
 }
 
 func (a *Agent) openHost(cfg *config.Config) error {
-	a.adapters = newAdapters()
+	a.adapters = newAdapters(a.probes)
 	host, err := plugin.New(plugin.Options{
 		Catalog:     a.catalogOptions(&cfg.Host, cfg.State.Dir),
 		RunDir:      cfg.RunDir(),

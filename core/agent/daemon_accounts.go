@@ -55,9 +55,7 @@ func (d *daemon) SetAccountEnabled(ctx context.Context, id quota.AccountID, enab
 	operation := events.OperationAccountEnabled
 	if !enabled {
 		operation = events.OperationAccountDisabled
-		if client, err := d.host.Client(id.Provider); err == nil {
-			client.DropLease(id.Name)
-		}
+		d.dropLease(id)
 	}
 	d.recorder.add(events.Event{
 		At: d.clock.Now(), Component: events.ComponentAPI, Operation: operation, Provider: id.Provider, Account: id.Name,
@@ -87,8 +85,8 @@ func (d *daemon) RefreshAccounts(ctx context.Context, ids []quota.AccountID) ([]
 			}
 		}
 	}
-	d.lookForLogins(ctx)
 	for _, id := range ids {
+		d.lookAgain(ctx, id)
 		// The result comes through the hooks, a failure as ProbeError.
 		_ = d.host.RefreshQuota(ctx, id)
 	}
@@ -104,6 +102,9 @@ func accountOf(view state.AccountView, probe probe) api.Account {
 	if view.SignedOut {
 		// What the upstream refused counts for more than what a probe was told.
 		account.Auth = loginSignedOut
+	}
+	if why := probe.refusal; why != nil {
+		account.Auth, account.AuthDetail, account.Usable = why.login, why.reason, false
 	}
 	if view.AllowOverage {
 		account.Overage = string(config.OverageAllow)

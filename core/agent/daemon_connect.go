@@ -46,7 +46,7 @@ func (d *daemon) Connected(ctx context.Context, id quota.AccountID) (api.Account
 	if _, err := d.account(ctx, id); err != nil {
 		return api.Account{}, err
 	}
-	d.renewLogin(ctx, id)
+	d.lookAgain(ctx, id)
 	// The result comes through the hooks, a failure as ProbeError.
 	_ = d.host.RefreshQuota(ctx, id)
 	return d.account(ctx, id)

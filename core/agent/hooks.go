@@ -2,6 +2,7 @@ package agent
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/noria-dev/noria/core/events"
@@ -54,14 +55,19 @@ func (a *Agent) adapterChanged(info plugin.Info) {
 		event.Reason = events.Reason(info.Failure.Reason)
 	}
 	a.recorder.add(event)
+	if info.State == plugin.StateReady {
+		a.adapterArrived()
+	}
 }
 
 // Words for the login of an account.
 const (
-	loginSignedIn  = "signed_in"
-	loginSignedOut = "signed_out"
-	loginExpired   = "expired"
-	loginUnknown   = "unknown"
+	loginSignedIn    = "signed_in"
+	loginSignedOut   = "signed_out"
+	loginExpired     = "expired"
+	loginNotEligible = "not_eligible"
+	loginUnavailable = "unavailable"
+	loginUnknown     = "unknown"
 )
 
 func loginWord(login providerv1.AuthState) string {
@@ -80,6 +86,8 @@ func loginWord(login providerv1.AuthState) string {
 type probes struct {
 	mu   sync.Mutex // guards last
 	last map[quota.AccountID]probe
+	// refused counts the accounts whose last lease was refused.
+	refused atomic.Int64
 }
 
 // probe is what is known from reading an account's official source.
@@ -87,6 +95,8 @@ type probe struct {
 	login string
 	// failure of the last read; empty when it was answered.
 	failure string
+	// refusal of the last lease that was asked for; nil when there was one.
+	refusal *refusal
 }
 
 func newProbes() *probes { return &probes{last: map[quota.AccountID]probe{}} }

@@ -59,12 +59,20 @@ func token(account string) string { return "sk-ant-oat01-made-up-" + account }
 func (s *scene) configure(accounts ...string) {
 	s.Helper()
 	var text strings.Builder
-	fmt.Fprintf(&text, "listen {\n  address = \"127.0.0.1:0\"\n}\nstate {\n  dir = \"state\"\n}\nprovider \"claude\" {\n  upstream = %q\n", s.upstream.URL)
+	fmt.Fprintf(&text, "%sprovider \"claude\" {\n  upstream = %q\n", hostConfiguration, s.upstream.URL)
 	for _, account := range accounts {
-		fmt.Fprintf(&text, "  account %q {\n    credential {\n      file = %q\n    }\n  }\n", account, s.Path(account+".token"))
+		text.WriteString(s.account(account))
 	}
 	text.WriteString("}\n")
 	s.Write("noria.hcl", text.String())
+}
+
+// hostConfiguration is that of a daemon in a home of its own.
+const hostConfiguration = "listen {\n  address = \"127.0.0.1:0\"\n}\nstate {\n  dir = \"state\"\n}\n"
+
+// account is the block of an account.
+func (s *scene) account(name string) string {
+	return fmt.Sprintf("  account %q {\n    credential {\n      file = %q\n    }\n  }\n", name, s.Path(name+".token"))
 }
 
 func (s *scene) Helper() { s.TB.Helper() }

@@ -40,7 +40,7 @@ func (a *Agent) reload(ctx context.Context) (api.ReloadResult, error) {
 		switch {
 		case result.Err == nil:
 		case errors.As(result.Err, &failure):
-			diags = append(diags, setup.File.At(result.Name, "", "", config.Diagnostic{
+			diags = append(diags, setup.File.At(setup.providerOf(result.Name), "", "", config.Diagnostic{
 				Severity: config.SeverityWarning,
 				Summary:  fmt.Sprintf("Plugin %q is not ready with the new configuration", result.Name),
 				Detail:   failure.Error(),

@@ -6,10 +6,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/events"
+	"github.com/noria-dev/noria/core/plugin"
 )
 
 const (
@@ -108,12 +110,29 @@ func (a *Agent) reloadOnSignal(ctx context.Context) {
 func (a *Agent) startAdapters(ctx context.Context) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	for _, result := range a.host.Apply(ctx, a.setup.Load().Specs) {
+	setup := a.setup.Load()
+	for _, result := range a.host.Apply(ctx, setup.Specs) {
 		if result.Err != nil {
-			a.log.Error("adapter is not ready", "plugin", result.Name, "error", result.Err)
+			a.logNotReady(setup, result)
 		}
 	}
 	a.recorder.add(events.Event{At: a.clock.Now(), Component: events.ComponentAgent, Operation: events.OperationReady})
+}
+
+// logNotReady tells why an adapter does not serve; of a configuration that it refused, what is wrong at which line.
+func (a *Agent) logNotReady(setup *Setup, result plugin.Result) {
+	about := []any{"plugin", result.Name, "error", result.Err}
+	var failure *plugin.Failure
+	if errors.As(result.Err, &failure) {
+		about = append(about, "do", PluginRemedy(result.Name, string(failure.Reason)))
+		var text strings.Builder
+		// A builder takes everything.
+		_ = placed(setup.File, setup.providerOf(result.Name), failure.Diagnostics).Write(&text, false)
+		if text.Len() > 0 {
+			about = append(about, "findings", text.String())
+		}
+	}
+	a.log.Error("adapter is not ready", about...)
 }
 
 // demonstrate tells what to try and lets sessions arrive by themselves until ctx ends.

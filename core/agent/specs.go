@@ -20,6 +20,16 @@ type Setup struct {
 	File   *config.File
 }
 
+// providerOf is the provider that the plugin of that name serves.
+func (s *Setup) providerOf(plugin string) string {
+	for _, spec := range s.Specs {
+		if spec.Name == plugin {
+			return spec.Provider
+		}
+	}
+	return ""
+}
+
 // Configure reads a configuration and asks the executables of its plugins for the schemas that the rest of it is decoded
 // by. It starts no adapter, needs no daemon, and touches nothing but what catalogOf does. A diagnostic that is an error comes
 // as config.Diagnostics in err; warnings come beside a Setup.

@@ -88,9 +88,11 @@ type Account struct {
 	DisabledBy string   `json:"disabled_by,omitempty"`
 	Models     []string `json:"models,omitempty"`
 	Overage    string   `json:"overage,omitempty"`
-	// Auth is signed_in, signed_out, expired or unknown.
-	Auth string `json:"auth"`
-	// Usable: enabled and without a blocker for the whole account.
+	// Auth is signed_in, signed_out, expired, not_eligible, unavailable or unknown; AuthDetail says why when its login gives no
+	// lease, such as that its file cannot be read (then it is unavailable).
+	Auth       string `json:"auth"`
+	AuthDetail string `json:"auth_detail,omitempty"`
+	// Usable: enabled, not without a login, and without a blocker for the whole account.
 	Usable   bool      `json:"usable"`
 	Windows  []Window  `json:"windows"`
 	Blockers []Blocker `json:"blockers"`

@@ -274,9 +274,12 @@ func examineAccounts(accounts []api.Account) []finding {
 		switch {
 		case a.DisabledBy != "":
 			f.Detail = "off by " + a.DisabledBy
-		case a.Auth == "signed_out", a.Auth == "expired":
-			f.Result, f.Detail = problem, a.Auth
-			f.Remedy = "log in again with the official client and the account's home"
+		case noLogin(a):
+			f.Result, f.Detail = problem, loginText(a)
+			if a.AuthDetail != "" {
+				f.Detail += ": " + a.AuthDetail
+			}
+			f.Remedy = fmt.Sprintf("see that this user can read its home or credential, or log in again with \"noria connect %s\"", a.ID())
 		case a.ProbeError != "":
 			f.Result, f.Detail = warning, "last read of its quota failed: "+a.ProbeError
 			f.Remedy = fmt.Sprintf("try \"noria accounts refresh %s\"", a.ID())

@@ -48,6 +48,11 @@ func (c *command) printStatus(s api.Status) error {
 		return err
 	}
 	for _, provider := range s.Providers {
+		if adapter := provider.Adapter; adapter != "ready" && adapter != "" {
+			if err := c.printf("\n%s: its adapter is %s, see \"noria plugins list\"\n", text(provider.Name), text(adapter)); err != nil {
+				return err
+			}
+		}
 		if provider.Forecast == nil {
 			continue
 		}
@@ -86,6 +91,9 @@ func (p *Program) accountTable(accounts []api.Account) *table {
 }
 
 func (p *Program) accountNotes(r *row, a api.Account) {
+	if a.AuthDetail != "" {
+		r.note("%s", a.AuthDetail)
+	}
 	for _, b := range a.Blockers {
 		r.note("%s", p.blockerText(b))
 	}
@@ -100,8 +108,8 @@ func accountState(a api.Account) (state, style string) {
 		return "off (" + a.DisabledBy + ")", styleDim
 	case !a.Enabled:
 		return "off", styleDim
-	case a.Auth == "signed_out" || a.Auth == "expired":
-		return strings.ReplaceAll(a.Auth, "_", " "), styleError
+	case noLogin(a):
+		return loginText(a), styleError
 	case !a.Usable:
 		return "blocked", styleError
 	}
@@ -111,6 +119,18 @@ func accountState(a api.Account) (state, style string) {
 		}
 	}
 	return "usable", styleGood
+}
+
+// noLogin reports whether the account has no login that it could serve with.
+func noLogin(a api.Account) bool {
+	return a.Auth == "signed_out" || a.Auth == "expired" || a.Auth == "not_eligible" || a.Auth == "unavailable"
+}
+
+func loginText(a api.Account) string {
+	if a.Auth == "unavailable" {
+		return "login unavailable"
+	}
+	return strings.ReplaceAll(a.Auth, "_", " ")
 }
 
 func windowName(w api.Window) string {
