@@ -272,7 +272,7 @@ func TestInspectChangesNothing(t *testing.T) {
 	}
 }
 
-// contentsOf is every name in the directory with what the file holds, the lock aside.
+// contentsOf is every name in the directory with what the file holds and when it was written, the lock aside.
 func contentsOf(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -288,7 +288,11 @@ func contentsOf(t *testing.T, dir string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, strings.Join([]string{entry.Name(), string(data)}, "\x00"))
+		info, err := entry.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, strings.Join([]string{entry.Name(), info.Mode().String(), info.ModTime().String(), string(data)}, "\x00"))
 	}
 	return all
 }

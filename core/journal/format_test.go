@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // golden are the files of a directory of format 1 as the first release wrote them. They are never written anew.
@@ -91,6 +92,7 @@ func TestANewerFormatIsRefusedAndNotAByteIsTouched(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			longAgo(t, dir)
 			before := contentsOf(t, dir)
 			_, err := Open(Options{Dir: dir})
 			var newer *NewerFormatError
@@ -104,6 +106,21 @@ func TestANewerFormatIsRefusedAndNotAByteIsTouched(t *testing.T) {
 				t.Error("something was touched")
 			}
 		})
+	}
+}
+
+// longAgo makes every file of the directory one that was written an hour ago, so that one written now shows.
+func longAgo(t *testing.T, dir string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	then := time.Now().Add(-time.Hour)
+	for _, path := range paths {
+		if err := os.Chtimes(path, then, then); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -44,7 +44,8 @@ func everything() []entry {
 	}
 }
 
-// TestFormatOne reads what the first release wrote. These files never change: a new format gets a folder of its own.
+// TestFormatOne reads what the first release wrote, and writes it in the same bytes. These files never change: a new format
+// gets a folder of its own.
 func TestFormatOne(t *testing.T) {
 	entriesFile, snapshotFile := filepath.Join("testdata", "format-1", "entries.jsonl"), filepath.Join("testdata", "format-1", "snapshot.json")
 	var lines [][]byte
@@ -68,6 +69,9 @@ func TestFormatOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if diff := cmp.Diff(string(entries), string(bytes.Join(lines, []byte("\n")))+"\n"); diff != "" {
+		t.Errorf("the entries are written as others:\n%s", diff)
+	}
 	replayed := empty(t)
 	apply(t, replayed, 1, bytes.Split(bytes.TrimSpace(entries), []byte("\n")))
 	if diff := cmp.Diff(dump(t, present), dump(t, replayed)); diff != "" {
@@ -77,11 +81,42 @@ func TestFormatOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if diff := cmp.Diff(string(snapshot), dump(t, present)); diff != "" {
+		t.Errorf("the snapshot is written as another:\n%s", diff)
+	}
 	restored, _, err := readSnapshot(snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(dump(t, present), dump(t, restored)); diff != "" {
 		t.Errorf("the snapshot is read as another state:\n%s", diff)
+	}
+}
+
+// TestExportFormatOne does the same for what moves between machines.
+func TestExportFormatOne(t *testing.T) {
+	file := filepath.Join("testdata", "format-1", "export.json")
+	f := open(t, "work")
+	_, err := f.commit(everything()...)
+	f.must(err)
+	var written bytes.Buffer
+	f.must(writeExport(&written, f.db.Txn(false), start))
+	if *update {
+		f.must(os.WriteFile(file, written.Bytes(), 0o644))
+	}
+	golden, err := os.ReadFile(file)
+	f.must(err)
+	if diff := cmp.Diff(string(golden), written.String()); diff != "" {
+		t.Errorf("the export is written as another:\n%s", diff)
+	}
+	other := open(t, "work")
+	other.now = start.Add(week)
+	if done, err := other.Import(bytes.NewReader(golden), other.now); err != nil || done.Added != 1 {
+		t.Errorf("imported %+v, %v", done, err)
+	}
+	var again bytes.Buffer
+	f.must(writeExport(&again, other.db.Txn(false), start))
+	if diff := cmp.Diff(string(golden), again.String()); diff != "" {
+		t.Errorf("the export is read as another state:\n%s", diff)
 	}
 }
