@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -223,10 +224,8 @@ func (f *File) between(body hcl.Body, name string, value, low, high int) {
 }
 
 func (f *File) oneOf(body hcl.Body, name, value string, allowed ...string) {
-	for _, a := range allowed {
-		if value == a {
-			return
-		}
+	if slices.Contains(allowed, value) {
+		return
 	}
 	f.fail(valueRange(body, name), "Invalid value", "%s is one of %s.%s", name, quotedList(allowed), didYouMean(value, allowed))
 }

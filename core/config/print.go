@@ -6,17 +6,11 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/noria-dev/noria/core/internal/ansi"
 )
 
-// Sequences for terminals.
-const (
-	styleReset  = "\x1b[0m"
-	styleBold   = "\x1b[1m"
-	styleError  = "\x1b[1;31m"
-	styleWarn   = "\x1b[1;33m"
-	styleUnder  = "\x1b[4m"
-	detailWidth = 78
-)
+const detailWidth = 78
 
 // Write prints all diagnostics for people, in the order of the file: what, where with the source, what to do. Colour is for terminals only.
 func (d Diagnostics) Write(w io.Writer, colour bool) error {
@@ -35,19 +29,19 @@ type printer struct {
 	colour        bool
 }
 
-func (p printer) styled(style, text string) string {
-	if !p.colour || text == "" {
+func (p printer) styled(style ansi.Style, text string) string {
+	if !p.colour {
 		return text
 	}
-	return style + text + styleReset
+	return style.Text(text)
 }
 
 func (p printer) diagnostic(d Diagnostic) {
-	label := p.styled(styleError, "Error")
+	label := p.styled(ansi.Error, "Error")
 	if d.Severity == SeverityWarning {
-		label = p.styled(styleWarn, "Warning")
+		label = p.styled(ansi.Warn, "Warning")
 	}
-	fmt.Fprintf(p, "%s: %s\n", label, p.styled(styleBold, d.Summary))
+	fmt.Fprintf(p, "%s: %s\n", label, p.styled(ansi.Bold, d.Summary))
 	if r := d.Range; r != nil {
 		fmt.Fprintf(p, "\n  on %s:%d,%d", r.File, r.StartLine, r.StartColumn)
 		if d.Snippet != nil && d.Snippet.Context != "" {
@@ -67,7 +61,7 @@ func (p printer) snippet(number int, s *Snippet) {
 	}
 	margin := fmt.Sprintf("%5d: ", number)
 	before, marked, after := s.Line[:s.Start], s.Line[s.Start:s.End], s.Line[s.End:]
-	fmt.Fprintf(p, "%s%s%s%s\n", margin, before, p.styled(styleUnder, marked), after)
+	fmt.Fprintf(p, "%s%s%s%s\n", margin, before, p.styled(ansi.Underline, marked), after)
 	if !p.colour {
 		fmt.Fprintf(p, "%s%s\n", strings.Repeat(" ", len(margin)+utf8.RuneCountInString(before)),
 			strings.Repeat("^", max(utf8.RuneCountInString(marked), 1)))

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -116,11 +117,11 @@ func (f *File) line(begin, end int) shownLine {
 			for range n {
 				l.offsets = append(l.offsets, b.Len())
 			}
-			b.WriteString("(hidden)")
+			b.WriteString(hidden)
 			i += n
 			continue
 		}
-		size := runeSize(raw[i:])
+		_, size := utf8.DecodeRune(raw[i:])
 		for range size {
 			l.offsets = append(l.offsets, b.Len())
 		}
@@ -134,15 +135,6 @@ func (f *File) line(begin, end int) shownLine {
 	l.offsets = append(l.offsets, b.Len())
 	l.text = b.String()
 	return l
-}
-
-func runeSize(raw []byte) int {
-	for n := 1; n < len(raw) && n < 4; n++ {
-		if raw[n]&0xC0 != 0x80 {
-			return n
-		}
-	}
-	return min(len(raw), 4)
 }
 
 // Words that could be a key or a token, and long words that are something else.
