@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -23,17 +24,30 @@ const (
 	maxPatterns = 32
 )
 
-// SessionKey is provider/identity. An identity that is longer than 256 bytes, or holds anything but printable characters,
-// is hashed; an empty one gives an empty key.
+// SessionKey is provider/identity. An identity that is longer than 256 bytes, holds anything but printable characters, or
+// looks like a credential is hashed; an empty one gives an empty key.
 func SessionKey(provider, identity string) string {
 	if identity == "" {
 		return ""
 	}
-	if len(identity) > maxIdentity || !printable(identity) {
+	if !plainIdentity(identity) {
 		sum := sha256.Sum256([]byte(identity))
 		identity = "sha256:" + hex.EncodeToString(sum[:])
 	}
 	return provider + "/" + identity
+}
+
+func plainIdentity(identity string) bool {
+	return len(identity) <= maxIdentity && printable(identity) && !secretive(identity)
+}
+
+// credential is what the keys of providers and their tokens look like.
+var credential = regexp.MustCompile(`\b(?:sk-|eyJ)[A-Za-z0-9_.-]{16,}`) // read only
+
+// secretive reports whether a text holds what looks like a credential. None of ours is ever a name, so it got there by a
+// mistake, and is not to be kept.
+func secretive(s string) bool {
+	return (strings.Contains(s, "sk-") || strings.Contains(s, "eyJ")) && credential.MatchString(s)
 }
 
 // SessionHash is what logs show of a session: a short hash of its key.
@@ -58,7 +72,7 @@ func boundedSession(provider, key string) string {
 	identity, ok := strings.CutPrefix(key, provider)
 	if ok && len(identity) > 1 && identity[0] == '/' {
 		identity = identity[1:]
-		if len(identity) <= maxIdentity && printable(identity) {
+		if plainIdentity(identity) {
 			return key
 		}
 	} else {
@@ -104,6 +118,9 @@ func checkText(what, s string, limit int) error {
 func checkAccount(id quota.AccountID) error {
 	if id.Provider == "" || id.Name == "" || strings.Contains(id.Provider, "/") {
 		return invalid("account")
+	}
+	if secretive(id.Name) {
+		return invalid("account, whose name looks like a credential")
 	}
 	return errors.Join(checkText("provider", id.Provider, maxName), checkText("account", id.Name, maxName))
 }

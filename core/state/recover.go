@@ -59,7 +59,7 @@ func (s *Store) revive() error {
 		return err
 	}
 	if err := all(txn, tableWindows, func(r *windowRow) bool {
-		of(r.Account).windows = append(of(r.Account).windows, r.Window)
+		of(r.Account).windows = append(of(r.Account).windows, plausible(r.Window))
 		return true
 	}); err != nil {
 		return err
@@ -84,6 +84,22 @@ func (s *Store) revive() error {
 	return s.reviveSessions(txn)
 }
 
+// longestReset is how far from its evidence a reset is believed.
+const longestReset = 366 * 24 * time.Hour
+
+// plausible is a window without what no entry of ours would say: a percentage that is none makes it unknown, and a reset that
+// is out of reach makes its reset unknown. Nobody is kept away, or let in, by a mistake.
+func plausible(w quota.Window) quota.Window {
+	percent := func(p float64) bool { return 0 <= p && p <= 100 }
+	if !percent(w.Shown.UsedPercent) || !percent(w.EstimatePercent) {
+		return quota.Window{Declaration: w.Declaration, Declared: w.Declared, Learned: w.Learned}
+	}
+	if w.ResetsAt.Sub(w.TakenAt).Abs() > longestReset {
+		w.ResetsAt = time.Time{}
+	}
+	return w
+}
+
 type revived struct {
 	row       *accountRow
 	blockers  []quota.Blocker
@@ -103,12 +119,16 @@ func (s *Store) reviveSessions(txn *memdb.Txn) error {
 	}
 	s.clock = wallClock{latest: latest, recovered: true}
 	active := func(r *bindingRow) bool { return latest.Sub(r.LastUsed) < quota.ActivePeriodGap }
-	for i, end := 0, 0; i < len(rows); i = end { // bindings of a session follow each other
-		for end = i + 1; end < len(rows) && rows[end].Session == rows[i].Session; end++ {
+	for rest := rows; len(rest) > 0; { // bindings of a session follow each other
+		key := rest[0].Session
+		end := slices.IndexFunc(rest, func(r *bindingRow) bool { return r.Session != key })
+		if end < 0 {
+			end = len(rest)
 		}
-		if session := rows[i:end]; slices.ContainsFunc(session, active) {
-			s.resume(session[0].Session, session)
+		if slices.ContainsFunc(rest[:end], active) {
+			s.resume(key, rest[:end])
 		}
+		rest = rest[end:]
 	}
 	recent := slices.DeleteFunc(rows, func(r *bindingRow) bool { return latest.Sub(r.LastUsed) >= cadenceHorizon })
 	slices.SortStableFunc(recent, func(a, b *bindingRow) int { return a.LastUsed.Compare(b.LastUsed) })

@@ -231,6 +231,8 @@ func TestOfAnImportThatIsNotValidNothingIsTaken(t *testing.T) {
 		"bindings twice":     `{"format":1,"bindings":[],"bindings":[` + good + `]}`,
 		"a number as a time": `{"format":1,"bindings":[` + good + `,{"session":"claude/s","account":"a","bound_by":"initial","bound_at":1796000400000}]}`,
 		"a bad session":      `{"format":1,"bindings":[` + good + `,{"session":"nobody","account":"a","bound_by":"initial"}]}`,
+		"a credential":       `{"format":1,"bindings":[` + good + `,{"session":"claude/s","account":"sk-ant-oat01-made-up-made-up","bound_by":"initial"}]}`,
+		"a null":             `{"format":1,"bindings":null}`,
 		"no account":         `{"format":1,"bindings":[` + good + `,{"session":"claude/s","bound_by":"initial"}]}`,
 		"a line break":       `{"format":1,"bindings":[` + good + `,{"session":"claude/a\nb","account":"a","bound_by":"initial"}]}`,
 		"a strange maker":    `{"format":1,"bindings":[` + good + `,{"session":"claude/s","account":"a","bound_by":"me"}]}`,
@@ -309,6 +311,10 @@ func TestSessionKeys(t *testing.T) {
 		"a zero byte is hashed":   {identity: "a\x00b", hashed: true},
 		"a bidi mark is hashed":   {identity: "a\u202eb", hashed: true},
 		"invalid UTF-8 is hashed": {identity: "a\xffb", hashed: true},
+		"a credential is hashed":  {identity: "sk-ant-oat01-made-up-made-up", hashed: true},
+		"one inside is hashed":    {identity: "of sk-proj-made-up-made-up-made", hashed: true},
+		"a token is hashed":       {identity: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJtYWRlIHVwIn0.", hashed: true},
+		"a word with sk- in it":   {identity: "task-sk-list", want: "claude/task-sk-list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := SessionKey("claude", c.identity)

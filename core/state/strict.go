@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 )
@@ -17,7 +18,8 @@ func marshal(buffer *bytes.Buffer, value any) ([]byte, error) {
 	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), err
 }
 
-// decodeStrictly reads one JSON value whose fields are all known, each given once.
+// decodeStrictly reads one JSON value whose fields are all known, each given once, and none of them null: what is unknown is
+// left out.
 func decodeStrictly(data []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -27,36 +29,48 @@ func decodeStrictly(data []byte, into any) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("more than one JSON value")
 	}
-	return checkNames(json.NewDecoder(bytes.NewReader(data)))
+	return checkValue("", json.NewDecoder(bytes.NewReader(data)))
 }
 
-// checkNames refuses a name that comes twice in one object: encoding/json would take the last without a word.
-func checkNames(decoder *json.Decoder) error {
+// checkValue refuses, in the value of a name, what encoding/json takes without a word: the last of two fields of one name, and
+// null for zero.
+func checkValue(name string, decoder *json.Decoder) error {
 	token, err := decoder.Token()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	object := token == json.Delim('{')
-	if !object && token != json.Delim('[') {
+	case token == nil && name != "blockers": // an account that has none any more is written with this null
+		return fmt.Errorf("%.64q is null", name)
+	case token == json.Delim('{'):
+		return checkFields(decoder)
+	case token != json.Delim('['):
 		return nil
 	}
-	seen := map[string]bool{}
 	for decoder.More() {
-		if object {
-			token, err := decoder.Token()
-			if err != nil {
-				return err
-			}
-			name, _ := token.(string)
-			if name = strings.ToLower(name); seen[name] {
-				return errors.New("a name twice in one object")
-			}
-			seen[name] = true
-		}
-		if err := checkNames(decoder); err != nil {
+		if err := checkValue(name, decoder); err != nil {
 			return err
 		}
 	}
 	_, err = decoder.Token()
+	return err
+}
+
+func checkFields(decoder *json.Decoder) error {
+	seen := map[string]bool{}
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		name := strings.ToLower(token.(string)) // a name, by JSON's grammar
+		if seen[name] {
+			return fmt.Errorf("%.64q is given twice", name)
+		}
+		seen[name] = true
+		if err := checkValue(name, decoder); err != nil {
+			return err
+		}
+	}
+	_, err := decoder.Token()
 	return err
 }
