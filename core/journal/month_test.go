@@ -133,7 +133,7 @@ func (m *month) turn(session string) {
 		m.Fatal(err)
 	}
 	time.Sleep(20 * time.Second)
-	m.store.Complete(attempt, time.Now())
+	m.store.End(attempt, time.Now())
 }
 
 // pass lets one day pass, with a session of three turns every hour.

@@ -71,7 +71,7 @@ func (w *ward) serve() quota.AccountID {
 	if err != nil {
 		w.t.Fatalf("serve: %v", err)
 	}
-	w.store.Complete(w.attempts, w.now)
+	w.store.End(w.attempts, w.now)
 	return d.Account
 }
 

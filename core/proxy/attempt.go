@@ -209,11 +209,7 @@ func (a *attempt) end() {
 		return
 	}
 	a.ended = true
-	if a.accepted {
-		a.proxy.state.Complete(a.number, a.proxy.clock.Now())
-		return
-	}
-	a.proxy.state.Abort(a.number, a.proxy.clock.Now())
+	a.proxy.state.End(a.number, a.proxy.clock.Now())
 }
 
 // close ends the attempt and whatever still runs of it.

@@ -54,7 +54,7 @@ func (x *exchange) besideAccount() (quota.AccountID, placement.Forecast, bool) {
 	if err != nil || !decision.Placed {
 		return quota.AccountID{}, decision.Forecast, false
 	}
-	x.proxy.state.Abort(number, now)
+	x.proxy.state.End(number, now)
 	return decision.Account, placement.Forecast{}, true
 }
 

@@ -153,14 +153,14 @@ func (s *fakeState) write(entry string) uint64 {
 	return s.sequence
 }
 
-func (s *fakeState) Complete(attempt uint64, _ time.Time) { s.end(attempt, "completed") }
-func (s *fakeState) Abort(attempt uint64, _ time.Time)    { s.end(attempt, "aborted") }
-
-func (s *fakeState) end(attempt uint64, how string) {
+func (s *fakeState) End(attempt uint64, _ time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.open[attempt]; !ok {
+	how := "aborted"
+	if a, ok := s.open[attempt]; !ok {
 		how = "unknown"
+	} else if a.accepted {
+		how = "completed"
 	}
 	delete(s.open, attempt)
 	s.ended[how]++

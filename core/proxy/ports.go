@@ -21,13 +21,11 @@ type State interface {
 	// seen when the attempt was placed, and never for a detour) and starts predicted clocks. The sequence must be
 	// durable before the first byte goes to the client; 0 waits for nothing.
 	Accept(attempt uint64, at time.Time) (sequence uint64, err error)
-	// Complete ends an attempt whose answer ended, however it ended, after acceptance.
-	Complete(attempt uint64, at time.Time)
-	// Abort ends an attempt that did not get so far; after acceptance it counts as completed.
-	Abort(attempt uint64, at time.Time)
+	// End ends an attempt, however it ended. Work that was accepted counts as completed; the rest is as if never placed.
+	End(attempt uint64, at time.Time)
 	// Reject ends an attempt that was refused: a blocker, or a cooldown for throttling, network trouble and a credential
 	// that did not come. The sequence must be durable before a failover is attempted on account of it. After acceptance
-	// (an inspected event after commit) it records the blocker and the attempt goes on until Complete.
+	// (an inspected event after commit) it records the blocker and the attempt goes on until End.
 	Reject(attempt uint64, rejection quota.Rejection, at time.Time) (sequence uint64, err error)
 	// SessionAccount is the account of the session's most recently accepted binding.
 	SessionAccount(session string) (quota.AccountID, bool)

@@ -73,7 +73,7 @@ func (s *Store) undo(q *attempt, now time.Time) {
 	if q.placing {
 		q.placing = false
 		q.account.LiveSessions--
-		q.account.Cadence.Add(q.model, -q.cadence, now)
+		q.account.Cadence.Add(q.thread.id.model, -q.cadence, now)
 	}
 }
 
@@ -112,14 +112,14 @@ func (s *Store) bind(q *attempt, now time.Time) error {
 	}
 	if !q.placing { // it followed a placement: the session's cadence comes with it
 		q.account.LiveSessions++
-		q.account.Cadence.Add(q.model, brought, now)
+		q.account.Cadence.Add(t.id.model, brought, now)
 	}
 	q.placing = false
 	if t.pending != nil && t.pending.account == q.account {
 		t.pending = nil
 	}
 	q.account.bindings++
-	q.account.Cadence.Add(q.model, 1, now)
+	q.account.Cadence.Add(t.id.model, 1, now)
 	t.writing.at = now
 	s.notify()
 	return nil
@@ -163,13 +163,9 @@ func (r *bindingRow) moved(to *bindingRow) []Move {
 	return moves
 }
 
-// Complete ends an attempt whose answer ended, however it ended, after acceptance.
-func (s *Store) Complete(id uint64, at time.Time) { s.end(id, at) }
-
-// Abort ends an attempt that did not get so far. Work that was accepted counts as completed.
-func (s *Store) Abort(id uint64, at time.Time) { s.end(id, at) }
-
-func (s *Store) end(id uint64, at time.Time) {
+// End ends an attempt, however it ended. Work that was accepted counts as completed; the rest is as if it had never been
+// placed.
+func (s *Store) End(id uint64, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.attempts[id]
@@ -207,7 +203,7 @@ func (s *Store) forget(q *attempt) {
 
 // Reject ends an attempt that was refused: a blocker, or a cooldown for throttling, network trouble and a credential that
 // did not come. The sequence must be durable before a failover is attempted on account of it. After acceptance it records
-// the blocker, and the attempt goes on until Complete.
+// the blocker, and the attempt goes on until End.
 func (s *Store) Reject(id uint64, rejection quota.Rejection, at time.Time) (sequence uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,13 +13,11 @@ import (
 func TestEverythingInFlightReturnsToZero(t *testing.T) {
 	f := open(t, "a", "b")
 	ends := []func(uint64){
-		func(a uint64) { f.accept(a); f.complete(a) },
-		func(a uint64) { f.accept(a); f.Abort(a, f.now) },
-		func(a uint64) { f.Abort(a, f.now) },
-		func(a uint64) { f.complete(a) },
+		func(a uint64) { f.accept(a); f.end(a) },
+		func(a uint64) { f.end(a) },
 		func(a uint64) { f.reject(a, throttled); f.pass(time.Minute) },
-		func(a uint64) { f.accept(a); f.reject(a, quota.Rejection{Cause: quota.CauseNetwork}); f.complete(a) },
-		func(a uint64) { f.accept(a); f.accept(a); f.complete(a); f.complete(a); f.Abort(a, f.now) },
+		func(a uint64) { f.accept(a); f.reject(a, quota.Rejection{Cause: quota.CauseNetwork}); f.end(a) },
+		func(a uint64) { f.accept(a); f.accept(a); f.end(a); f.end(a) },
 		func(a uint64) { f.reject(a, quota.Rejection{Cause: "mood"}) },
 	}
 	for i, end := range ends {
@@ -51,7 +49,7 @@ func TestReservationsAreRowsWhilePlacementsRun(t *testing.T) {
 		t.Fatalf("reservation = %+v, %v", row, err)
 	}
 	f.accept(attempt)
-	f.complete(attempt)
+	f.end(attempt)
 	bound := f.try("a", "claude/s", "m")
 	if row, _ := first[*reservationRow](f.db.Txn(false), tableReservations, bound); row != nil {
 		t.Error("a request of a bound session costs a row")
@@ -77,7 +75,7 @@ func TestCoalescedWritesAreBounded(t *testing.T) {
 	for i := range sessions {
 		_, d := f.ask(fmt.Sprint("claude/", i), "m")
 		f.accept(f.attempts)
-		f.complete(f.attempts)
+		f.end(f.attempts)
 		_ = d
 	}
 	f.pass(time.Second)
@@ -87,7 +85,7 @@ func TestCoalescedWritesAreBounded(t *testing.T) {
 		for i := range sessions {
 			attempt, _ := f.ask(fmt.Sprint("claude/", i), "m")
 			f.accept(attempt)
-			f.complete(attempt)
+			f.end(attempt)
 		}
 		f.read("a", 20, 20)
 		f.must(f.Tick(f.now))
@@ -147,7 +145,7 @@ func TestWritesOfASessionThatIsNotLiveAreCoalescedToo(t *testing.T) {
 		if _, err := f.Place(placement.Request{Attempt: f.attempts, Session: "claude/s", Provider: "claude", Model: "m", At: f.now}); err != nil {
 			t.Fatal(err)
 		}
-		f.Abort(f.attempts, f.now)
+		f.End(f.attempts, f.now)
 		f.pass(time.Second)
 	}
 	if n := f.Stats().Entries - before; n > 2*11 {

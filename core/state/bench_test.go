@@ -2,9 +2,12 @@ package state
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,24 +30,6 @@ func manyAccounts(b *testing.B, n int) *fixture {
 	return f
 }
 
-// bind makes n bindings through the log's entries, spread over the accounts.
-func (f *fixture) bind(n int) {
-	f.t.Helper()
-	entries := make([]entry, 0, 1000)
-	for i := range n {
-		at := start.Add(-time.Duration(n-i) * time.Second)
-		entries = append(entries, &bindingRow{
-			Session: fmt.Sprintf("claude/%08x-1111-4222-8333-444455556666", i), Model: "claude-opus-4-1",
-			Account: f.configs[i%len(f.configs)].ID.Name, BoundAt: at, LastUsed: at, BoundBy: BoundInitially, Cadence: 21,
-		})
-		if len(entries) == cap(entries) || i == n-1 {
-			_, err := f.commit(entries...)
-			f.must(err)
-			entries = entries[:0]
-		}
-	}
-}
-
 func BenchmarkNewSession(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("accounts=%d", n), func(b *testing.B) {
@@ -56,7 +41,7 @@ func BenchmarkNewSession(b *testing.B) {
 				if err != nil || !d.Placed {
 					b.Fatal(err)
 				}
-				f.Abort(f.attempts, f.now)
+				f.End(f.attempts, f.now)
 			}
 		})
 	}
@@ -66,7 +51,7 @@ func BenchmarkBoundRequest(b *testing.B) {
 	for _, n := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("accounts=%d/bindings=100000", n), func(b *testing.B) {
 			f := manyAccounts(b, n)
-			f.bind(100_000)
+			f.fill(100_000, time.Second)
 			f.recover()
 			keys := make([]string, 0, 100)
 			for i := range 100 {
@@ -82,7 +67,7 @@ func BenchmarkBoundRequest(b *testing.B) {
 				if _, err := f.Accept(f.attempts, f.now); err != nil {
 					b.Fatal(err)
 				}
-				f.Complete(f.attempts, f.now)
+				f.End(f.attempts, f.now)
 			}
 		})
 	}
@@ -134,16 +119,65 @@ func fillDirectory(b *testing.B, dir string, n int, snapshot bool) {
 	b.Helper()
 	f := openDirectory(b, dir)
 	f.must(f.Snapshot()) // so that the next one begins a new journal
-	f.bind(n)
+	f.fill(n, time.Second)
 	if snapshot {
 		f.must(f.Snapshot())
 	}
 	f.must(f.Close())
 }
 
+// BenchmarkNewSessionBesideSnapshots measures new sessions, from placement until the first byte may go out, with and without
+// snapshots of a hundred thousand bindings being written one after the other.
+func BenchmarkNewSessionBesideSnapshots(b *testing.B) {
+	for _, snapshots := range []bool{false, true} {
+		b.Run(fmt.Sprintf("snapshots=%v", snapshots), func(b *testing.B) {
+			f, stop := overJournal(b, filepath.Join(b.TempDir(), "state"))
+			f.fill(100_000, time.Millisecond)
+			ctx, enough := context.WithCancel(b.Context())
+			var writing sync.WaitGroup
+			if snapshots {
+				writing.Go(func() {
+					for ctx.Err() == nil {
+						if err := f.Snapshot(); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			var placed, durable []time.Duration
+			for i := 0; b.Loop(); i++ {
+				begun := time.Now()
+				attempt, d := f.ask(fmt.Sprint("claude/new-", i), "m")
+				if !d.Placed {
+					b.Fatal("nothing placed")
+				}
+				sequence := f.accept(attempt)
+				placed = append(placed, time.Since(begun))
+				f.must(f.Durable(ctx, sequence))
+				durable = append(durable, time.Since(begun))
+				f.end(attempt)
+			}
+			enough()
+			writing.Wait()
+			stop()
+			reportQuantiles(b, "placed", placed)
+			reportQuantiles(b, "durable", durable)
+		})
+	}
+}
+
+func reportQuantiles(b *testing.B, name string, durations []time.Duration) {
+	b.Helper()
+	slices.Sort(durations)
+	for quantile, q := range map[string]float64{"p50": .5, "p99": .99, "max": 1} {
+		b.ReportMetric(float64(durations[int(q*float64(len(durations)-1))]), name+"-"+quantile+"-ns")
+	}
+}
+
 func BenchmarkSnapshot(b *testing.B) {
 	f := manyAccounts(b, 10)
-	f.bind(100_000)
+	f.fill(100_000, time.Second)
 	var body bytes.Buffer
 	b.ReportAllocs()
 	begun := processorTime(b)
@@ -158,7 +192,7 @@ func BenchmarkSnapshot(b *testing.B) {
 // BenchmarkMemory reports what a binding holds of the heap in a recovered store.
 func BenchmarkMemory(b *testing.B) {
 	f := manyAccounts(b, 10)
-	f.bind(100_000)
+	f.fill(100_000, time.Second)
 	f.must(f.Snapshot())
 	for b.Loop() {
 		f.Store = nil

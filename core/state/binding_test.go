@@ -24,7 +24,7 @@ func TestABindingIsMadeByAcceptance(t *testing.T) {
 
 func TestARefusedPlacementBindsNothing(t *testing.T) {
 	f := open(t, "a", "b")
-	f.Abort(f.try("a", "claude/s", "m"), f.now)
+	f.End(f.try("a", "claude/s", "m"), f.now)
 	f.lives("", "claude/s", "m")
 }
 
@@ -46,7 +46,7 @@ func TestAMovedSessionDoesNotReturn(t *testing.T) {
 	}
 	attempt = f.try("b", "claude/s", "m", "a")
 	f.accept(attempt)
-	f.complete(attempt)
+	f.end(attempt)
 	f.pass(week)
 	f.read("a", 0, 0)
 	f.serve("b", "claude/s", "m")
@@ -75,8 +75,8 @@ func TestALateSuccessNeverMovesBack(t *testing.T) {
 	f.accept(moved)
 	f.accept(slow)
 	f.lives("b", "claude/s", "m")
-	f.complete(slow)
-	f.complete(moved)
+	f.end(slow)
+	f.end(moved)
 	f.lives("b", "claude/s", "m")
 }
 
@@ -85,7 +85,7 @@ func TestALateSuccessDoesNotClearABlocker(t *testing.T) {
 	slow := f.try("a", "claude/s", "m")
 	f.reject(f.try("a", "claude/s", "m"), weekGone)
 	f.accept(slow)
-	f.complete(slow)
+	f.end(slow)
 	f.try("b", "claude/other", "m")
 }
 
@@ -134,7 +134,7 @@ func TestADetourBindsNothing(t *testing.T) {
 			if sequence := f.accept(attempt); sequence != 0 {
 				t.Error("a detour has something to wait for")
 			}
-			f.complete(attempt)
+			f.end(attempt)
 			f.lives("a", "claude/s", "m")
 			f.pass(time.Minute)
 			f.serve("a", "claude/s", "m")

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -122,7 +123,7 @@ func checkAccount(id quota.AccountID) error {
 	if secretive(id.Name) {
 		return invalid("account, whose name looks like a credential")
 	}
-	return errors.Join(checkText("provider", id.Provider, maxName), checkText("account", id.Name, maxName))
+	return cmp.Or(checkText("provider", id.Provider, maxName), checkText("account", id.Name, maxName))
 }
 
 // checkTime: a time is unknown, or within the years that can be written and read back.
@@ -144,7 +145,7 @@ func checkFinite(what string, numbers ...float64) error {
 }
 
 func (r *accountRow) check() error {
-	return errors.Join(checkAccount(r.Account), checkText("login", r.Login, maxIdentity))
+	return cmp.Or(checkAccount(r.Account), checkText("login", r.Login, maxIdentity))
 }
 
 func (r *bindingRow) check() error {
@@ -162,11 +163,11 @@ func (r *bindingRow) check() error {
 	}
 	for i := range r.Moves {
 		m := &r.Moves[i]
-		if err := errors.Join(checkText("move", m.From+m.To+string(m.By)+m.Cause, 2*maxName+2*maxCode), checkTime("move", m.At)); err != nil {
+		if err := cmp.Or(checkText("move", m.From+m.To+string(m.By)+m.Cause, 2*maxName+2*maxCode), checkTime("move", m.At)); err != nil {
 			return err
 		}
 	}
-	return errors.Join(
+	return cmp.Or(
 		checkAccount(r.account()), checkText("session", identity, maxIdentity), checkText("model", r.Model, maxName),
 		checkText("cause", r.Cause, maxCode), checkTime("bound at", r.BoundAt), checkTime("last used", r.LastUsed),
 		checkFinite("cadence", r.Cadence))
@@ -183,7 +184,7 @@ func (r *blockersRow) check() error {
 		default:
 			return invalid("cause")
 		}
-		err := errors.Join(
+		err := cmp.Or(
 			checkText("model", b.Model, maxName), checkText("window", b.Window, maxName), checkText("reason", b.Reason, maxCode),
 			checkTime("clears at", b.ClearsAt), checkTime("no later than", b.NoLaterThan), checkTime("observed at", b.ObservedAt),
 			checkTime("attempt at", b.AttemptAt), checkFinite("shown percent", b.ShownPercent))
@@ -195,11 +196,11 @@ func (r *blockersRow) check() error {
 }
 
 func (r *windowRow) check() error {
-	return errors.Join(checkAccount(r.Account), checkWindow(&r.Window))
+	return cmp.Or(checkAccount(r.Account), checkWindow(&r.Window))
 }
 
 func checkWindow(w *quota.Window) error {
-	if err := errors.Join(checkDeclaration(w.Declaration), checkCounts(w.Stamp), checkCounts(w.Baseline.Completed)); err != nil {
+	if err := cmp.Or(checkDeclaration(w.Declaration), checkCounts(w.Stamp), checkCounts(w.Baseline.Completed)); err != nil {
 		return err
 	}
 	switch w.Evidence {
@@ -209,14 +210,14 @@ func checkWindow(w *quota.Window) error {
 	}
 	for i := range w.Learned {
 		l := &w.Learned[i]
-		if err := errors.Join(checkText("model", l.Model, maxName), checkFinite("learned sums", l.Percent, l.Requests)); err != nil {
+		if err := cmp.Or(checkText("model", l.Model, maxName), checkFinite("learned sums", l.Percent, l.Requests)); err != nil {
 			return err
 		}
 		if l.Percent < 0 || l.Requests < 0 {
 			return invalid("learned sums")
 		}
 	}
-	return errors.Join(
+	return cmp.Or(
 		checkText("state", string(w.Shown.State), maxCode), checkText("source", string(w.Shown.Source), maxCode),
 		checkFinite("percent", w.Shown.UsedPercent, w.EstimatePercent, w.Baseline.UsedPercent),
 		checkTime("taken at", w.TakenAt), checkTime("received at", w.ReceivedAt),
@@ -232,7 +233,7 @@ func checkDeclaration(d quota.Declaration) error {
 			return err
 		}
 	}
-	return errors.Join(checkText("window", d.ID, maxName), checkText("kind", string(d.Kind), maxCode), checkText("label", d.Label, maxName))
+	return cmp.Or(checkText("window", d.ID, maxName), checkText("kind", string(d.Kind), maxCode), checkText("label", d.Label, maxName))
 }
 
 func checkCounts(counts quota.Counts) error {
@@ -250,5 +251,5 @@ func (r *learnedRow) check() error {
 			return err
 		}
 	}
-	return errors.Join(checkCounts(r.Completed), checkFinite("demand", r.Demand.Events, r.Demand.Hours, r.Demand.Ended))
+	return cmp.Or(checkCounts(r.Completed), checkFinite("demand", r.Demand.Events, r.Demand.Hours, r.Demand.Ended))
 }

@@ -230,7 +230,7 @@ func TestThirtyDaysNeitherDriftNorGrow(t *testing.T) {
 				}
 				f.accept(attempt)
 				f.pass(time.Minute)
-				f.complete(attempt)
+				f.end(attempt)
 			}
 			f.pass(55 * time.Minute)
 		}

@@ -75,8 +75,8 @@ func TestAFirstByteWaitsOnlyForItsOwnEntry(t *testing.T) {
 		t.Errorf("a parallel request of the session waits for %d, not %d", got, sequence)
 	}
 	log.durable.Store(sequence)
-	f.complete(attempt)
-	f.complete(parallel)
+	f.end(attempt)
+	f.end(parallel)
 	f.pass(2 * time.Minute) // the row is written again, and nobody waits for that
 	later := f.accept(f.try("a", "claude/s", "m"))
 	if later != sequence {

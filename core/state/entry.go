@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -155,31 +156,19 @@ func unwrap(data []byte) (name string, body []byte, ok bool) {
 }
 
 func (r *accountRow) apply(c change, sequence uint64) error {
-	return put(c, tableAccounts, r.Account, sequence, func(old *accountRow) uint64 { return old.Sequence }, func() any {
-		row := *r
-		row.Sequence = sequence
-		return &row
-	})
+	return upsert(c, tableAccounts, r.Account, r, sequence)
 }
 
 func (r *bindingRow) apply(c change, sequence uint64) error {
-	return put(c, tableBindings, bindingID{r.Session, r.Model}, sequence, func(old *bindingRow) uint64 { return old.Sequence }, func() any {
-		row := *r
-		row.Sequence = sequence
-		return &row
-	})
+	return upsert(c, tableBindings, bindingID{r.Session, r.Model}, r, sequence)
 }
 
 func (r *blockersRow) apply(c change, sequence uint64) error {
-	return put(c, tableBlockers, r.Account, sequence, func(old *blockersRow) uint64 { return old.Sequence }, func() any {
-		row := *r
-		row.Sequence = sequence
-		return &row
-	})
+	return upsert(c, tableBlockers, r.Account, r, sequence)
 }
 
 func (u *unbind) check() error {
-	return errors.Join(checkText("session", u.Session, maxName+1+maxIdentity), checkText("model", u.Model, maxName), checkText("cause", u.Cause, maxCode))
+	return cmp.Or(checkText("session", u.Session, maxName+1+maxIdentity), checkText("model", u.Model, maxName), checkText("cause", u.Cause, maxCode))
 }
 
 func (u *unbind) apply(c change, sequence uint64) error {
@@ -194,7 +183,7 @@ func (u *unbind) apply(c change, sequence uint64) error {
 }
 
 func (c *clocks) check() error {
-	if err := errors.Join(checkAccount(c.Account), checkCounts(c.Completed)); err != nil {
+	if err := cmp.Or(checkAccount(c.Account), checkCounts(c.Completed)); err != nil {
 		return err
 	}
 	for i := range c.Windows {
@@ -228,21 +217,19 @@ func (d *demand) check() error {
 }
 
 func (d *demand) apply(c change, sequence uint64) error {
-	return put(c, tableLearned, quota.AccountID{}, sequence, func(old *learnedRow) uint64 { return old.Sequence }, func() any {
-		return &learnedRow{Demand: d.Demand, Sequence: sequence}
-	})
+	return upsert(c, tableLearned, quota.AccountID{}, &learnedRow{Demand: d.Demand}, sequence)
 }
 
-// put writes a row unless the table holds one of the same key that is as new.
-func put[Row any, Key any](c change, table string, key Key, sequence uint64, of func(Row) uint64, row func() any) error {
+// upsert writes a copy of the row with that sequence, unless the table holds one of the same key that is as new.
+func upsert[Row sequenced[Row]](c change, table string, key any, row Row, sequence uint64) error {
 	raw, err := c.before.First(table, indexID, key)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", table, err)
 	}
-	if raw != nil && of(raw.(Row)) >= sequence {
+	if raw != nil && raw.(Row).sequence() >= sequence {
 		return nil
 	}
-	if err := c.Insert(table, row()); err != nil {
+	if err := c.Insert(table, row.withSequence(sequence)); err != nil {
 		return fmt.Errorf("insert into %s: %w", table, err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -80,5 +81,14 @@ func TestWindowsInSeveralEntriesComeBackWhole(t *testing.T) {
 	f.recover()
 	if n, err := count(f.db.Txn(false), tableWindows); err != nil || n != 2 {
 		t.Errorf("%d windows in the store: %v", n, err)
+	}
+}
+
+func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
+	wrong := &bindingRow{
+		Session: "claude/\n", Model: "\n", Account: "\n", BoundBy: BoundInitially, BoundAt: start.AddDate(9000, 0, 0), Cadence: 1e300,
+	}
+	if err := wrong.check(); !errors.Is(err, ErrInvalid) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error = %v", err)
 	}
 }

@@ -69,7 +69,7 @@ func TestRememberedDecisionsAreBounded(t *testing.T) {
 	f := open(t, names...)
 	for i := range 2 * rememberedDecisions {
 		attempt, _ := f.ask(fmt.Sprint("claude/", i), "m")
-		f.Abort(attempt, f.now)
+		f.End(attempt, f.now)
 	}
 	if f.recent.candidates > rememberedCandidates || f.recent.held != rememberedCandidates/100 {
 		t.Errorf("%d decisions with %d candidates", f.recent.held, f.recent.candidates)

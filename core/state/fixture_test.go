@@ -2,12 +2,14 @@ package state
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
@@ -34,7 +36,7 @@ func config(name string) AccountConfig {
 // fixture is a store over a log in memory, with a time that the test moves.
 type fixture struct {
 	*Store
-	t        testing.TB
+	t        rapid.TB
 	log      *MemoryLog
 	now      time.Time
 	configs  []AccountConfig
@@ -42,12 +44,12 @@ type fixture struct {
 }
 
 // open makes a store with accounts of those names, read at 10 % more each.
-func open(t testing.TB, names ...string) *fixture {
+func open(t rapid.TB, names ...string) *fixture {
 	t.Helper()
 	return openAt(t, start, names...)
 }
 
-func openAt(t testing.TB, now time.Time, names ...string) *fixture {
+func openAt(t rapid.TB, now time.Time, names ...string) *fixture {
 	t.Helper()
 	f := &fixture{t: t, log: NewMemoryLog(true), now: now}
 	for _, n := range names {
@@ -125,14 +127,14 @@ func (f *fixture) accept(attempt uint64) uint64 {
 	return sequence
 }
 
-func (f *fixture) complete(attempt uint64) { f.Complete(attempt, f.now) }
+func (f *fixture) end(attempt uint64) { f.End(attempt, f.now) }
 
 // serve places, accepts and completes.
 func (f *fixture) serve(want, session, model string) {
 	f.t.Helper()
 	a := f.try(want, session, model)
 	f.accept(a)
-	f.complete(a)
+	f.end(a)
 }
 
 func (f *fixture) reject(attempt uint64, r quota.Rejection) uint64 {
@@ -154,6 +156,28 @@ func (f *fixture) lives(want, session, model string) {
 	}
 	if got != want {
 		f.t.Errorf("%s lives on %q, want %q", session, got, want)
+	}
+}
+
+// fill makes n bindings that were last used so far apart from each other, the last one now. It takes a thousand entries at a time
+// and waits until they are durable.
+func (f *fixture) fill(n int, apart time.Duration) {
+	f.t.Helper()
+	entries := make([]entry, 0, 1000)
+	for i := range n {
+		at := f.now.Add(-time.Duration(n-i) * apart)
+		entries = append(entries, &bindingRow{
+			Session: fmt.Sprintf("claude/%08x-1111-4222-8333-444455556666", i), Model: "claude-opus-4-1",
+			Account: f.configs[i%len(f.configs)].ID.Name, BoundAt: at, LastUsed: at, BoundBy: BoundInitially, Cadence: 21,
+		})
+		if len(entries) == cap(entries) || i == n-1 {
+			f.mu.Lock()
+			sequence, err := f.commit(entries...)
+			f.mu.Unlock()
+			f.must(err)
+			f.must(f.Durable(context.Background(), sequence))
+			entries = entries[:0]
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // overJournal is a store over files, with its goroutine.
-func overJournal(t *testing.T, dir string) (f *fixture, stop func()) {
+func overJournal(t testing.TB, dir string) (f *fixture, stop func()) {
 	t.Helper()
 	log, err := journal.Open(journal.Options{Dir: dir, Clock: clock.Wall{}})
 	if err != nil {
@@ -49,7 +49,7 @@ func TestStateOverTheJournalComesBack(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		f.must(f.Durable(ctx, f.accept(attempt)))
 		cancel()
-		f.complete(attempt)
+		f.end(attempt)
 	}
 	f.must(f.Snapshot())
 	f.reject(f.tryAny(), weekGone)

@@ -22,7 +22,7 @@ type Log interface {
 	// Durable returns nil once every entry up to sequence is on stable storage; one sync serves all who wait. It returns
 	// at once, with Degraded's error, while the log is degraded, and ctx's error when ctx ends.
 	Durable(ctx context.Context, sequence uint64) error
-	// DurableSequence is the last sequence known to be on stable storage: one atomic load.
+	// DurableSequence is the last sequence known to be on stable storage. It waits for nothing that takes long: first bytes ask.
 	DurableSequence() uint64
 	// Snapshot starts a new generation: entries appended from now on go there. Then it calls write once, holding no lock
 	// of its own; what write writes must hold every entry whose Append had returned when write was called, and may hold

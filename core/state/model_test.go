@@ -36,7 +36,7 @@ type history struct {
 
 var names = []string{"a", "b", "c"}
 
-func newHistory(t testing.TB) *history {
+func newHistory(t rapid.TB) *history {
 	return &history{fixture: open(t, names...), model: model{
 		bindings: map[string]string{}, attempts: map[uint64]*try{},
 		tried: map[string][]quota.AccountID{}, blocked: map[string]time.Time{},
@@ -145,7 +145,7 @@ func (h *history) rejectOne(t *rapid.T) {
 func (h *history) endOne(t *rapid.T) {
 	n, a := h.pick(t)
 	if a.accepted || rapid.Bool().Draw(t, "abort") {
-		h.Abort(n, h.now)
+		h.End(n, h.now)
 		delete(h.tried, a.session)
 		delete(h.model.attempts, n)
 	}
@@ -204,13 +204,13 @@ func (h *history) check(t *rapid.T) {
 
 func TestHistoriesKeepThePromises(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		h := newHistory(t)
+		h := newHistory(rt)
 		rt.Repeat(map[string]func(*rapid.T){
 			"place": h.place, "accept": h.acceptOne, "reject": h.rejectOne, "end": h.endOne,
 			"wait": h.wait, "kill": h.kill, "forget": h.forget, "": h.check,
 		})
 		for n := range h.model.attempts {
-			h.Complete(n, h.now)
+			h.End(n, h.now)
 		}
 		clear(h.model.attempts)
 		h.check(rt)
@@ -244,7 +244,7 @@ func TestParallelFirstRequestsOfASessionEndOnOneAccount(t *testing.T) {
 				if _, err := f.Accept(attempt, f.now); err != nil {
 					t.Error(err)
 				}
-				f.Complete(attempt, f.now)
+				f.End(attempt, f.now)
 			})
 		}
 	}
@@ -320,13 +320,14 @@ func TestConcurrentOperationsAgreeWithAMap(t *testing.T) {
 		}
 	})
 	var workersDone sync.WaitGroup
+	lives := [workers]map[string]string{}
 	for w := range workers {
+		lives[w] = map[string]string{}
 		workersDone.Go(func() {
-			lives := map[string]string{}
 			for n := range lists {
 				session := fmt.Sprintf("claude/%d-%d", w, n%7)
 				attempt := uint64(w*lists+n+1) << 8
-				if err := f.oneList(session, attempt, n, lives); err != nil {
+				if err := f.oneList(session, attempt, n, lives[w]); err != nil {
 					t.Error(err)
 					return
 				}
@@ -341,6 +342,16 @@ func TestConcurrentOperationsAgreeWithAMap(t *testing.T) {
 	}
 	f.must(f.Close())
 	f.recover()
+	bound := 0
+	for _, lives := range lives {
+		for session, account := range lives {
+			f.lives(account, session, "m")
+		}
+		bound += len(lives)
+	}
+	if got := f.Stats().Bindings; got != bound || bound == 0 {
+		t.Errorf("%d bindings after the restart, the maps hold %d", got, bound)
+	}
 }
 
 // oneList is a few operations of one session.
@@ -354,7 +365,7 @@ func (f *fixture) oneList(session string, attempt uint64, n int, lives map[strin
 	}
 	switch n % 5 {
 	case 0:
-		f.Abort(attempt, start)
+		f.End(attempt, start)
 		return nil
 	case 1:
 		if _, err := f.Reject(attempt, quota.Rejection{Cause: "none"}, start); err != nil {
@@ -366,7 +377,7 @@ func (f *fixture) oneList(session string, attempt uint64, n int, lives map[strin
 		return err
 	}
 	lives[session] = d.Account.Name
-	f.Complete(attempt, start)
+	f.End(attempt, start)
 	if n%31 == 0 {
 		if _, err := f.ForgetSession(session, start); err != nil {
 			return err

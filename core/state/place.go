@@ -167,7 +167,7 @@ func (s *Store) reserve(t *thread, req placement.Request, d placement.Decision) 
 	switch d.How {
 	case placement.HowBound:
 		t.cadence = t.cadence.Plus(1, req.At)
-		a.Cadence.Add(q.model, 1, req.At)
+		a.Cadence.Add(t.id.model, 1, req.At)
 		s.touch(t)
 	case placement.HowFollow:
 	default:
@@ -192,7 +192,7 @@ func (s *Store) placing(q *attempt, req placement.Request) {
 	if !q.sibling || t.binding != nil {
 		q.cadence = s.sessionCadence(t, req.At)
 	}
-	a.Cadence.Add(q.model, q.cadence, req.At)
+	a.Cadence.Add(t.id.model, q.cadence, req.At)
 }
 
 // detours reports whether a request of a bound session goes elsewhere for this once: nothing but a pause or trouble on

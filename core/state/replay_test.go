@@ -191,7 +191,7 @@ func TestReopenedStoreGoesOnWhereItWas(t *testing.T) {
 	for i := range 20 {
 		attempt, _ := f.ask(fmt.Sprint("claude/", i), "m")
 		f.accept(attempt)
-		f.complete(attempt)
+		f.end(attempt)
 		if i == 10 {
 			f.must(f.Snapshot())
 		}

@@ -80,6 +80,23 @@ type learnedRow struct {
 	Sequence  uint64          `json:"sequence,omitempty"`
 }
 
+// sequenced is a row that says which entry wrote it.
+type sequenced[Row any] interface {
+	sequence() uint64
+	withSequence(sequence uint64) Row
+}
+
+func (r *accountRow) sequence() uint64  { return r.Sequence }
+func (r *bindingRow) sequence() uint64  { return r.Sequence }
+func (r *blockersRow) sequence() uint64 { return r.Sequence }
+func (r *learnedRow) sequence() uint64  { return r.Sequence }
+
+// The receivers are copies.
+func (r accountRow) withSequence(n uint64) *accountRow   { r.Sequence = n; return &r }
+func (r bindingRow) withSequence(n uint64) *bindingRow   { r.Sequence = n; return &r }
+func (r blockersRow) withSequence(n uint64) *blockersRow { r.Sequence = n; return &r }
+func (r learnedRow) withSequence(n uint64) *learnedRow   { r.Sequence = n; return &r }
+
 // reservationRow is the placement of one attempt that has not ended.
 type reservationRow struct {
 	Attempt   uint64

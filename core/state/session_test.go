@@ -99,6 +99,23 @@ func TestAMoveIsOfAllModelsOrNone(t *testing.T) {
 	}
 }
 
+func TestASessionOfManyModelsTakesWithItWhatItCounted(t *testing.T) {
+	f := open(t, "a")
+	last := fmt.Sprint("model-", maxThreads+1)
+	f.serve("a", "claude/other", last)
+	want := f.accounts[id("a")].Cadence.PerHour(last, f.now)
+	for i := range maxThreads + 2 {
+		f.serve("a", "claude/s", fmt.Sprint("model-", i))
+		f.serve("a", "claude/s", fmt.Sprint("model-", i))
+	}
+	if _, err := f.ForgetSession("claude/s", f.now); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.accounts[id("a")].Cadence.PerHour(last, f.now); math.Abs(got-want) > 1e-9 {
+		t.Errorf("%v an hour are left of %s, the other session brought %v", got, last, want)
+	}
+}
+
 func TestIdleBindingsExpire(t *testing.T) {
 	f := open(t, "a")
 	f.serve("a", "claude/old", "m")

@@ -139,7 +139,8 @@ func (s *Store) Durable(ctx context.Context, sequence uint64) error {
 // Degraded is nil, or why nothing is acknowledged as durable at present.
 func (s *Store) Degraded() error { return s.log.Degraded() }
 
-// pingInterval is how often Ping looks whether the lock is free.
+// pingInterval is how often Ping tries to get the lock. It tries, since waiting for a mutex cannot be given up: a Ping that
+// waited in Lock would outlive its caller for as long as the deadlock that it is to find.
 const pingInterval = time.Millisecond
 
 // Ping takes the state lock, so that a deadlock cannot look healthy. It waits no longer than ctx.

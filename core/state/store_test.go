@@ -57,7 +57,7 @@ func TestAClosedStoreRefuses(t *testing.T) {
 	if _, err := f.Accept(attempt, f.now); !errors.Is(err, ErrClosed) {
 		t.Errorf("accept: %v", err)
 	}
-	f.complete(attempt)
+	f.end(attempt)
 	if err := f.Tick(f.now); !errors.Is(err, ErrClosed) {
 		t.Errorf("tick: %v", err)
 	}

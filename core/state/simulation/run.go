@@ -150,10 +150,8 @@ func (s *simulator) progress(e event, r *request, now time.Time) error {
 		return err
 	case "rejected":
 		return s.rejected(e, r, now)
-	case "completed":
-		s.store.Complete(r.Attempt, now)
-	case "aborted":
-		s.store.Abort(r.Attempt, now)
+	default: // completed, aborted
+		s.store.End(r.Attempt, now)
 	}
 	delete(s.requests, e.Request)
 	return nil
