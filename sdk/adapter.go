@@ -116,16 +116,21 @@ type Lease struct {
 
 // Response is the evidence for Classify: an HTTP answer of status 400 or more, or an inspected event of a stream.
 type Response struct {
-	Model         string
-	Route         RouteKind
+	// Model that was asked for, and the kind of the route that the request took.
+	Model string
+	Route RouteKind
+	// RequestHeader, RequestFields (by JSON pointer) and Header hold what the profile exposes and nothing else.
 	RequestHeader http.Header
 	RequestFields map[string]string
 	Status        int
 	Header        http.Header
-	Body          []byte
-	Event         *Event
-	Committed     bool
-	ObservedAt    time.Time
+	// Body is the beginning of the answer, decoded and at most Exposure.ErrorBodyBytes long; with Event there is none.
+	Body []byte
+	// Event is the inspected event; nil for an answer of status 400 or more.
+	Event *Event
+	// Committed: the client has something of this answer already.
+	Committed  bool
+	ObservedAt time.Time
 }
 
 // Event is one event of a stream.
@@ -209,6 +214,8 @@ type Command struct {
 // LaunchRequest asks for the command line of the official client. argv holds one element {{args}} where the user's own
 // arguments go; argv and Env may hold {{base_url}} and {{no_proxy}}, Env also {{key}}.
 type LaunchRequest struct {
+	// Native: the user asks for the client's own provider (noria run PROVIDER -native), for a client that can have one
+	// of Noria's beside its own.
 	Native bool
 	// Seen are the user's values of the flags that LaunchFlags named.
 	Seen []FlagValue

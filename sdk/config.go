@@ -56,11 +56,16 @@ func (a Account) Decode(into any) error { return decodeBlock(a.config, into) }
 // DecodeProvider decodes the provider block that the account stands in.
 func (a Account) DecodeProvider(into any) error { return decodeBlock(a.provider, into) }
 
-// Credential says where an account's credential comes from when that is not the official client's home. At most one of
-// its fields is set. It prints as [redacted].
+// Credential is the credential block of an account in noria.hcl, which every provider's accounts may have without a word
+// in the schema. At most one of its fields is set, and none when there is no block. [Credentials.Read] reads it. It prints
+// as [redacted].
 type Credential struct {
-	Value   string
-	File    string
+	// Value is what the host found in the variable that credential { env = "NAME" } names. In the fixtures of
+	// sdk/plugintest it is given as it is.
+	Value string
+	// File is the path in credential { file = "PATH" }, made absolute.
+	File string
+	// Command is the argv in credential { command = ["PROGRAM", "ARGUMENT"] }; its standard output is the credential.
 	Command []string
 }
 

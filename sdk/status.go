@@ -4,7 +4,8 @@ import "net/http"
 
 // VerdictByStatus reads a failed response by nothing but its status and Retry-After, for all that a provider's own
 // errors say no more about: 401 refuses the account's credential, 429 asks the account for a pause, 500 and above are
-// the provider's trouble, and the rest of the 400s, 403 aside, the client's. What is left is unknown.
+// the provider's trouble, and the rest of the 400s, 403 aside, the client's. What is left is unknown. The host shows an
+// adapter only headers that its profile exposes: list retry-after in [Exposure.ResponseHeaders], or the pause is unknown.
 func VerdictByStatus(resp Response) Verdict {
 	switch {
 	case resp.Status == http.StatusUnauthorized:

@@ -49,6 +49,7 @@ type Account struct {
 
 // Credential of an account; at most one field is set.
 type Credential struct {
+	// Value stands for env in noria.hcl: what the variable holds.
 	Value   string   `json:"value"`
 	File    string   `json:"file"`
 	Command []string `json:"command"`
