@@ -105,8 +105,8 @@ func (a *Agent) build(ctx context.Context) error {
 	if err := a.openState(cfg); err != nil {
 		return err
 	}
-	if a.keys, err = openKeyring(cfg.State.Dir, a.clock.Now()); err != nil {
-		return refuseStart(err, "remove what lies there: another key is made at the next start")
+	if a.keys, err = openKeyring(cfg.State.Dir); err != nil {
+		return err
 	}
 	if err := a.listen(ctx, cfg); err != nil {
 		return err
@@ -192,6 +192,7 @@ func (a *Agent) run(ctx context.Context) error {
 	group.Go(func() error { a.tick(running); return nil })
 	group.Go(func() error { a.store.Run(running); return nil })
 	group.Go(func() error { a.watchLogins(running); return nil })
+	group.Go(func() error { a.watchRuns(running); return nil })
 	group.Go(func() error { a.reloadOnSignal(running); return nil })
 	group.Go(func() error { a.startAdapters(running); return nil })
 	if a.options.Dev {

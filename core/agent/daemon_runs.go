@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/config"
@@ -11,32 +12,88 @@ import (
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
 
-// Token is the key that clients of this user show to the proxy.
+// runnerCheck is how often the daemon looks whether the processes of runs are still there.
+const runnerCheck = 2 * time.Second
+
+// watchRuns ends the keys of runs whose process is gone, until ctx ends.
+func (a *Agent) watchRuns(ctx context.Context) {
+	ticker := time.NewTicker(runnerCheck)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			ended, err := a.keys.RevokeEnded()
+			if ended > 0 {
+				a.log.Info("keys of runs ended with their processes", "keys", ended)
+			}
+			a.warnUnsaved(err)
+		}
+	}
+}
+
+func (a *Agent) warnUnsaved(err error) {
+	if err != nil {
+		a.log.Warn("keys of runs", "error", err)
+	}
+}
+
+// Token is the key that clients of this user show to the proxy, and who has a key of a run.
 func (d *daemon) Token(context.Context) (api.Token, error) {
 	key, err := d.keys.Client()
-	return api.Token{Key: key}, err
+	return api.Token{Key: key, Runs: d.runs()}, err
 }
 
-// RotateToken makes another client key.
-func (d *daemon) RotateToken(context.Context) (api.Token, error) {
+// RotateToken makes another client key, and ends the keys of runs as well if asked to.
+func (d *daemon) RotateToken(_ context.Context, req api.RotateRequest) (api.Token, error) {
 	key, err := d.keys.Rotate()
-	return api.Token{Key: key}, err
+	if err != nil {
+		return api.Token{}, err
+	}
+	token := api.Token{Key: key}
+	if req.Runs {
+		token.Ended, err = d.keys.RevokeRuns()
+	}
+	token.Runs = d.runs()
+	return token, err
 }
 
-// CreateRunKey makes a key for one run of a client.
+func (d *daemon) runs() []api.Run {
+	runs := []api.Run{}
+	for _, run := range d.keys.Runs() {
+		runs = append(runs, api.Run{ID: run.id, Provider: run.Provider, PID: run.Runner.PID, Since: run.Made})
+	}
+	return runs
+}
+
+// CreateRunKey makes a key for one run of a client. It ends with the process that asks for it.
 func (d *daemon) CreateRunKey(_ context.Context, req api.RunKeyRequest) (api.RunKey, error) {
 	if err := d.knownProvider(req.Provider); err != nil {
 		return api.RunKey{}, err
 	}
-	id, key, err := d.keys.NewRun(req.Provider, d.clock.Now())
+	runner, err := runnerOf(req.PID)
 	if err != nil {
+		d.log.Warn("a run got no key", "error", err)
+		return api.RunKey{}, &api.Error{
+			Code: api.CodeRefused, Message: "the daemon cannot see the process that asks for a key, with which the key would end",
+			Remedy: "run it where the daemon runs, or start the client with the key of \"noria token show\"",
+		}
+	}
+	id, key, err := d.keys.NewRun(req.Provider, runner, d.clock.Now())
+	if errors.Is(err, errUnsaved) {
+		d.warnUnsaved(err)
+	} else if err != nil {
 		return api.RunKey{}, err
 	}
 	return api.RunKey{ID: id, Key: key, BaseURL: d.baseURL() + "/" + req.Provider}, nil
 }
 
 // RevokeRunKey ends the key of a run.
-func (d *daemon) RevokeRunKey(_ context.Context, id string) error { return d.keys.RevokeRun(id) }
+func (d *daemon) RevokeRunKey(_ context.Context, id string) error {
+	d.warnUnsaved(d.keys.RevokeRun(id))
+	return nil
+}
 
 // LaunchFlags names flags of the official client whose values its adapter must see.
 func (d *daemon) LaunchFlags(ctx context.Context, provider string) (api.LaunchFlags, error) {

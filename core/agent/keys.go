@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -13,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,16 +26,14 @@ import (
 const (
 	clientKeyFile = "client.key"
 	runKeysFile   = "run-keys.json"
-	// A run whose end was never reported (the machine went down) loses its key after this time.
-	runKeyLifetime = 30 * 24 * time.Hour
-	maxRunKeys     = 1024
-	maxKeyFile     = 1 << 20
+	maxRunKeys    = 1024
+	maxKeyFile    = 1 << 20
 )
 
 // keyring holds the key of this user's clients and the keys of single runs. It is safe for concurrent use.
 //
 // The client key is a file that the user may read. Of a run's key only its digest is kept, in a file, so that a client
-// that is running goes on after the daemon was restarted.
+// that is running goes on after the daemon was restarted. It ends with the process that it was made for.
 type keyring struct {
 	dir string
 
@@ -46,21 +46,14 @@ type keyring struct {
 type runKey struct {
 	Provider string    `json:"provider"`
 	Made     time.Time `json:"made"`
+	Runner   runner    `json:"runner"`
 }
 
-// openKeyring reads the keys in dir and makes the client key when there is none.
-func openKeyring(dir string, now time.Time) (*keyring, error) {
+// openKeyring reads the keys in dir and makes the client key when there is none. Errors are *RefusedStartError.
+func openKeyring(dir string) (*keyring, error) {
 	k := &keyring{dir: dir, runs: map[string]runKey{}}
-	key, err := readPrivateFile(filepath.Join(dir, clientKeyFile))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if _, err := k.Rotate(); err != nil {
-			return nil, err
-		}
-	case err != nil:
-		return nil, fmt.Errorf("read client key: %w", err)
-	default:
-		k.client = sha256.Sum256([]byte(strings.TrimSpace(string(key))))
+	if err := k.openClient(); err != nil {
+		return nil, err
 	}
 	raw, err := readPrivateFile(filepath.Join(dir, runKeysFile))
 	if err == nil {
@@ -69,12 +62,22 @@ func openKeyring(dir string, now time.Time) (*keyring, error) {
 			k.runs = map[string]runKey{}
 		}
 	}
-	for digest, run := range k.runs {
-		if now.Sub(run.Made) > runKeyLifetime {
-			delete(k.runs, digest)
-		}
-	}
+	k.forgetEnded()
 	return k, nil
+}
+
+func (k *keyring) openClient() error {
+	key, err := readPrivateFile(filepath.Join(k.dir, clientKeyFile))
+	text := strings.TrimSpace(string(key))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && text == "":
+		_, err := k.Rotate()
+		return refuseStart(err, "see that there is room in the state directory, and that this user may write there")
+	case err != nil:
+		return refuseStart(fmt.Errorf("read client key: %w", err), "remove what lies there: another key is made at the next start")
+	}
+	k.client = sha256.Sum256([]byte(text))
+	return nil
 }
 
 // Client returns the client key.
@@ -98,24 +101,75 @@ func (k *keyring) Rotate() (string, error) {
 	return key, nil
 }
 
-// NewRun makes a key for one run of provider's client. The id is the key's digest and no secret.
-func (k *keyring) NewRun(provider string, now time.Time) (id, key string, err error) {
+// errUnsaved says that keys are as they should be, and that a daemon that is started anew will not know them.
+var errUnsaved = errors.New("the keys of runs were not written")
+
+// NewRun makes a key for one run of provider's client. The id is the key's digest and no secret. With errUnsaved there is a
+// key all the same.
+func (k *keyring) NewRun(provider string, runner runner, now time.Time) (id, key string, err error) {
 	key = newKey("noria_run_")
 	id = digest(key)
-	if !k.addRun(id, runKey{Provider: provider, Made: now}) {
+	if !k.addRun(id, runKey{Provider: provider, Made: now, Runner: runner}) {
 		return "", "", fmt.Errorf("make run key: %d runs are open", maxRunKeys)
 	}
-	if err := k.save(); err != nil {
-		k.dropRun(id)
-		return "", "", err
+	return id, key, k.save()
+}
+
+// Runs are the open runs, the oldest first.
+func (k *keyring) Runs() []openRun {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	runs := make([]openRun, 0, len(k.runs))
+	for id, run := range k.runs {
+		runs = append(runs, openRun{id: id, runKey: run})
 	}
-	return id, key, nil
+	slices.SortFunc(runs, func(a, b openRun) int { return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.id, b.id)) })
+	return runs
+}
+
+// openRun is a run whose key is accepted.
+type openRun struct {
+	id string
+	runKey
 }
 
 // RevokeRun ends the key of that id. One that is not known is no error.
-func (k *keyring) RevokeRun(id string) error {
-	k.dropRun(id)
+func (k *keyring) RevokeRun(id string) error { return k.revoke(id) }
+
+// RevokeRuns ends the keys of all runs and returns how many there were.
+func (k *keyring) RevokeRuns() (int, error) {
+	runs := k.Runs()
+	return len(runs), k.revoke(idsOf(runs)...)
+}
+
+// RevokeEnded ends the keys of runs whose process is gone, without a word of its own (it was killed), and returns how many
+// there were.
+func (k *keyring) RevokeEnded() (int, error) {
+	ended := k.forgetEnded()
+	if ended == 0 {
+		return 0, nil
+	}
+	return ended, k.save()
+}
+
+func (k *keyring) forgetEnded() int {
+	ended := slices.DeleteFunc(k.Runs(), func(run openRun) bool { return !run.Runner.ended() })
+	return k.dropRuns(idsOf(ended)...)
+}
+
+func (k *keyring) revoke(ids ...string) error {
+	if k.dropRuns(ids...) == 0 {
+		return nil
+	}
 	return k.save()
+}
+
+func idsOf(runs []openRun) []string {
+	ids := make([]string, len(runs))
+	for i, run := range runs {
+		ids[i] = run.id
+	}
+	return ids
 }
 
 func (k *keyring) addRun(digest string, run runKey) bool {
@@ -128,10 +182,17 @@ func (k *keyring) addRun(digest string, run runKey) bool {
 	return true
 }
 
-func (k *keyring) dropRun(digest string) {
+// dropRuns returns how many of them there were.
+func (k *keyring) dropRuns(ids ...string) (dropped int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.runs, digest)
+	for _, id := range ids {
+		if _, known := k.runs[id]; known {
+			delete(k.runs, id)
+			dropped++
+		}
+	}
+	return dropped
 }
 
 // Allowed reports whether key may use provider.
@@ -161,7 +222,7 @@ func (k *keyring) save() error {
 		return fmt.Errorf("marshal run keys: %w", err)
 	}
 	if err := renameio.WriteFile(filepath.Join(k.dir, runKeysFile), raw, 0o600); err != nil {
-		return fmt.Errorf("write run keys: %w", err)
+		return fmt.Errorf("%w: %w", errUnsaved, err)
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,7 +14,7 @@ var keysTestTime = time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC)
 
 func TestClientKeyIsMadeOnceAndPrivate(t *testing.T) {
 	dir := t.TempDir()
-	first, err := openKeyring(dir, keysTestTime)
+	first, err := openKeyring(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +29,7 @@ func TestClientKeyIsMadeOnceAndPrivate(t *testing.T) {
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode of the client key = %v, want 0600", info.Mode().Perm())
 	}
-	again, err := openKeyring(dir, keysTestTime)
+	again, err := openKeyring(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,13 +38,23 @@ func TestClientKeyIsMadeOnceAndPrivate(t *testing.T) {
 	}
 }
 
-func TestRunKeyServesItsProviderUntilRevoked(t *testing.T) {
-	dir := t.TempDir()
-	k, err := openKeyring(dir, keysTestTime)
+// thisProcess runs as long as the test.
+func thisProcess(t *testing.T) runner {
+	t.Helper()
+	r, err := runnerOf(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, key, err := k.NewRun("claude", keysTestTime)
+	return r
+}
+
+func TestRunKeyServesItsProviderUntilRevoked(t *testing.T) {
+	dir := t.TempDir()
+	k, err := openKeyring(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, key, err := k.NewRun("claude", thisProcess(t), keysTestTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,19 +64,12 @@ func TestRunKeyServesItsProviderUntilRevoked(t *testing.T) {
 	if k.Allowed("codex", key) {
 		t.Error("a run's key is allowed for another provider")
 	}
-	restarted, err := openKeyring(dir, keysTestTime.Add(time.Hour))
+	restarted, err := openKeyring(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !restarted.Allowed("claude", key) {
 		t.Error("a run's key is refused after a restart of the daemon")
-	}
-	late, err := openKeyring(dir, keysTestTime.Add(runKeyLifetime+time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if late.Allowed("claude", key) {
-		t.Error("a run's key outlived its lifetime")
 	}
 	if err := restarted.RevokeRun(id); err != nil {
 		t.Fatal(err)
@@ -74,13 +79,139 @@ func TestRunKeyServesItsProviderUntilRevoked(t *testing.T) {
 	}
 }
 
-func TestKeysAreNotKeptInTheClear(t *testing.T) {
+func TestRunKeyEndsWithItsProcess(t *testing.T) {
 	dir := t.TempDir()
-	k, err := openKeyring(dir, keysTestTime)
+	k, err := openKeyring(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, key, err := k.NewRun("claude", keysTestTime)
+	child := exec.Command("cat")
+	stdin, err := child.StdinPipe() // it lives until this is closed, or it is killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := runnerOf(child.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, key, err := k.NewRun("claude", r, keysTestTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := k.NewRun("claude", thisProcess(t), keysTestTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := k.RevokeEnded(); n != 0 || err != nil || !k.Allowed("claude", key) {
+		t.Errorf("while its process lives: %d ended, %v", n, err)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Wait(); err == nil {
+		t.Fatal("the process was not killed")
+	}
+	if n, err := k.RevokeEnded(); n != 1 || err != nil {
+		t.Errorf("after it was killed: %d ended, %v", n, err)
+	}
+	restarted, err := openKeyring(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, keys := range map[string]*keyring{"at once": k, "after a restart": restarted} {
+		if keys.Allowed("claude", key) {
+			t.Errorf("%s: the key outlived its process", name)
+		}
+		if !keys.Allowed("claude", other) {
+			t.Errorf("%s: the key of another process ended with it", name)
+		}
+	}
+}
+
+func TestAProcessThatOnlyHasTheNumberOfARunnerIsAnother(t *testing.T) {
+	dir := t.TempDir()
+	k, err := openKeyring(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The runner is gone, and its number was given to this process.
+	_, key, err := k.NewRun("claude", runner{PID: os.Getpid(), Started: "at another time"}, keysTestTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restarted, err := openKeyring(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if restarted.Allowed("claude", key) {
+		t.Error("the key was taken over by another process at a restart")
+	}
+	if n, err := k.RevokeEnded(); n != 1 || err != nil || k.Allowed("claude", key) {
+		t.Errorf("%d ended, %v", n, err)
+	}
+}
+
+func TestRotationEndsRunsOnlyWhenAsked(t *testing.T) {
+	k, err := openKeyring(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, key, err := k.NewRun("claude", thisProcess(t), keysTestTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	if !k.Allowed("claude", key) || len(k.Runs()) != 1 {
+		t.Error("another client key ended a run")
+	}
+	if n, err := k.RevokeRuns(); n != 1 || err != nil || k.Allowed("claude", key) || len(k.Runs()) != 0 {
+		t.Errorf("%d ended, %v", n, err)
+	}
+}
+
+func TestKeysThatCannotBeWrittenStillOpen(t *testing.T) {
+	dir := t.TempDir()
+	k, err := openKeyring(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A directory in the place of the file fails for root as well.
+	if err := os.Mkdir(filepath.Join(dir, runKeysFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, key, err := k.NewRun("claude", thisProcess(t), keysTestTime)
+	if !errors.Is(err, errUnsaved) || !k.Allowed("claude", key) {
+		t.Errorf("error %v, allowed %v", err, k.Allowed("claude", key))
+	}
+}
+
+func TestAnEmptyClientKeyIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, clientKeyFile), []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k, err := openKeyring(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key, err := k.Client(); err != nil || !k.Allowed("claude", key) {
+		t.Errorf("key %q, %v", key, err)
+	}
+}
+
+func TestKeysAreNotKeptInTheClear(t *testing.T) {
+	dir := t.TempDir()
+	k, err := openKeyring(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, key, err := k.NewRun("claude", thisProcess(t), keysTestTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +241,7 @@ func TestKeyFilesOpenToOthersAreRefused(t *testing.T) {
 			if err := plant(filepath.Join(dir, clientKeyFile)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := openKeyring(dir, keysTestTime); err == nil {
+			if _, err := openKeyring(dir); err == nil {
 				t.Error("the keyring took it")
 			}
 		})
@@ -118,7 +249,7 @@ func TestKeyFilesOpenToOthersAreRefused(t *testing.T) {
 }
 
 func TestWrongKeysAreRefused(t *testing.T) {
-	k, err := openKeyring(t.TempDir(), keysTestTime)
+	k, err := openKeyring(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,11 +110,11 @@ func (d *fakeDaemon) Reload(context.Context) (api.ReloadResult, error) {
 func (d *fakeDaemon) Token(context.Context) (api.Token, error) {
 	return api.Token{Key: "made-up-key"}, d.note("token")
 }
-func (d *fakeDaemon) RotateToken(context.Context) (api.Token, error) {
-	return api.Token{}, d.note("rotate")
+func (d *fakeDaemon) RotateToken(_ context.Context, req api.RotateRequest) (api.Token, error) {
+	return api.Token{}, d.note("rotate %v", req.Runs)
 }
 func (d *fakeDaemon) CreateRunKey(_ context.Context, req api.RunKeyRequest) (api.RunKey, error) {
-	return api.RunKey{ID: "7"}, d.note("run %s", req.Provider)
+	return api.RunKey{ID: "7"}, d.note("run %s for %d", req.Provider, req.PID)
 }
 func (d *fakeDaemon) RevokeRunKey(_ context.Context, id string) error { return d.note("revoke %s", id) }
 func (d *fakeDaemon) LaunchFlags(_ context.Context, provider string) (api.LaunchFlags, error) {
@@ -195,7 +195,7 @@ func TestEveryCallArrivesAsItWasMade(t *testing.T) {
 		func() error { _, err := c.Events(ctx, 3, 4); return err },
 		func() error { _, err := c.Reload(ctx); return err },
 		func() error { _, err := c.Token(ctx); return err },
-		func() error { _, err := c.RotateToken(ctx); return err },
+		func() error { _, err := c.RotateToken(ctx, api.RotateRequest{Runs: true}); return err },
 		func() error { _, err := c.CreateRunKey(ctx, api.RunKeyRequest{Provider: "claude"}); return err },
 		func() error { return c.RevokeRunKey(ctx, "7") },
 		func() error { _, err := c.LaunchFlags(ctx, "claude"); return err },
@@ -211,7 +211,7 @@ func TestEveryCallArrivesAsItWasMade(t *testing.T) {
 		"sessions {Provider:p Account:a Limit:5}", "sessions {Provider: Account: Limit:1000}", "session claude/ä b?&",
 		"move one claude/work", "forget one", "plugins", "plugin a/../b", "restart acme",
 		"explain {Subject:one Provider: Model:}", "explain {Subject: Provider:claude Model:m}", "forecast claude m",
-		"events 3 4", "reload", "token", "rotate", "run claude", "revoke 7", "flags claude",
+		"events 3 4", "reload", "token", "rotate true", fmt.Sprintf("run claude for %d", os.Getpid()), "revoke 7", "flags claude",
 		"launch {Provider:claude Native:true Seen:[] Statusline:[]}",
 	}
 	if diff := cmp.Diff(want, d.noted()); diff != "" {

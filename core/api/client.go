@@ -189,11 +189,11 @@ func (c *Client) Token(ctx context.Context) (Token, error) {
 }
 
 // RotateToken makes another one.
-func (c *Client) RotateToken(ctx context.Context) (Token, error) {
-	return call[Token](ctx, c, http.MethodPost, "token/rotate", nil, nil)
+func (c *Client) RotateToken(ctx context.Context, req RotateRequest) (Token, error) {
+	return call[Token](ctx, c, http.MethodPost, "token/rotate", nil, req)
 }
 
-// CreateRunKey makes a key for one run.
+// CreateRunKey makes a key for one run, which ends with the process that calls.
 func (c *Client) CreateRunKey(ctx context.Context, req RunKeyRequest) (RunKey, error) {
 	return call[RunKey](ctx, c, http.MethodPost, "runs", nil, req)
 }

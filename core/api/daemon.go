@@ -51,7 +51,7 @@ type Daemon interface {
 	Reload(ctx context.Context) (ReloadResult, error)
 	Token(ctx context.Context) (Token, error)
 	// RotateToken makes another client key; the old one is refused from then on.
-	RotateToken(ctx context.Context) (Token, error)
+	RotateToken(ctx context.Context, req RotateRequest) (Token, error)
 	CreateRunKey(ctx context.Context, req RunKeyRequest) (RunKey, error)
 	RevokeRunKey(ctx context.Context, id string) error
 	LaunchFlags(ctx context.Context, provider string) (LaunchFlags, error)

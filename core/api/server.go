@@ -52,6 +52,7 @@ func NewServer(daemon Daemon, metrics http.Handler, logger hclog.Logger) *Server
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		IdleTimeout:       time.Minute,
+		ConnContext:       withPeer,
 		MaxHeaderBytes:    maxRequestHead,
 		ErrorLog:          logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
@@ -120,7 +121,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /v1/events/follow", s.followEvents)
 	handle(mux, "POST /v1/reload", func(r *http.Request) (ReloadResult, error) { return d.Reload(r.Context()) })
 	handle(mux, "GET /v1/token", func(r *http.Request) (Token, error) { return d.Token(r.Context()) })
-	handle(mux, "POST /v1/token/rotate", func(r *http.Request) (Token, error) { return d.RotateToken(r.Context()) })
+	handle(mux, "POST /v1/token/rotate", s.rotateToken)
 	handle(mux, "POST /v1/runs", s.createRunKey)
 	handle(mux, "DELETE /v1/runs/{id}", func(r *http.Request) (done, error) {
 		return done{}, d.RevokeRunKey(r.Context(), r.PathValue("id"))
@@ -248,11 +249,20 @@ func (s *Server) forecast(r *http.Request) (placement.Forecast, error) {
 	return s.daemon.Forecast(r.Context(), query.Get("provider"), query.Get("model"))
 }
 
+func (s *Server) rotateToken(r *http.Request) (Token, error) {
+	var req RotateRequest
+	if err := readJSON(r, &req); err != nil {
+		return Token{}, err
+	}
+	return s.daemon.RotateToken(r.Context(), req)
+}
+
 func (s *Server) createRunKey(r *http.Request) (RunKey, error) {
 	var req RunKeyRequest
 	if err := readJSON(r, &req); err != nil {
 		return RunKey{}, err
 	}
+	req.PID = peerOf(r.Context())
 	return s.daemon.CreateRunKey(r.Context(), req)
 }
 

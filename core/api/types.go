@@ -292,14 +292,34 @@ type ReloadResult struct {
 // Token is the key that clients of this user show to the proxy. It is no provider's credential.
 type Token struct {
 	Key string `json:"key"`
+	// Runs have keys of their own, the oldest first; Ended counts those that a rotation has ended.
+	Runs  []Run `json:"runs"`
+	Ended int   `json:"ended,omitempty"`
+}
+
+// Run is a client that was started behind the daemon and has a key of its own.
+type Run struct {
+	ID       string `json:"id"`
+	Provider string `json:"provider"`
+	// PID of the process that asked for the key and with which it ends.
+	PID   int       `json:"pid"`
+	Since time.Time `json:"since"`
+}
+
+// RotateRequest asks for another client key.
+type RotateRequest struct {
+	// Runs: the keys of all runs end as well.
+	Runs bool `json:"runs,omitempty"`
 }
 
 // RunKeyRequest asks for a key for one run of a client.
 type RunKeyRequest struct {
 	Provider string `json:"provider"`
+	// PID of the process that asks, as the system tells the server.
+	PID int `json:"-"`
 }
 
-// RunKey is made for one run and revoked at its end.
+// RunKey is made for one run and revoked at its end, or when the process that asked for it is gone.
 type RunKey struct {
 	ID  string `json:"id"`
 	Key string `json:"key"`

@@ -30,10 +30,10 @@ client's.`
 	c.examples = []string{"noria run claude", "noria run codex -- exec \"explain this repository\"", "noria run claude -- --resume"}
 	c.passes = true
 	c.predict = complete.PredictSet("claude", "codex")
-	native := c.flags.Bool("native", false, "use the client's own provider id where it has such a difference (codex)")
+	native := c.flags.Bool("native", false, "keep the provider that the client itself uses, so that its earlier sessions can be resumed (codex); needs listen { auth = \"none\" }")
 	c.run = func(ctx context.Context, args, rest []string) error {
 		if len(args) > 1 {
-			return usagef("unexpected argument %q; what is for the client itself goes after --", args[1])
+			return usagef("unexpected argument %q; put the arguments of the client itself after --", args[1])
 		}
 		if err := c.exactly(1, args); err != nil {
 			return err
@@ -75,7 +75,7 @@ func (c *command) revoke(client *api.Client, id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), revokeTime)
 	defer cancel()
 	if err := client.RevokeRunKey(ctx, id); err != nil {
-		c.complain("the key of this run was not revoked: "+err.Error(), "it opens nothing but this daemon's proxy, and lapses by itself")
+		c.complain("the key of this run was not revoked: "+err.Error(), "it opens nothing but this daemon's proxy, and ends there with this process")
 	}
 }
 
