@@ -7,6 +7,7 @@ import (
 
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/journal"
+	"github.com/noria-dev/noria/core/state"
 )
 
 // examineJournal tells what the daemon knows about its state directory.
@@ -30,20 +31,21 @@ func examineJournal(s api.Status) []finding {
 // inspectState looks at a state directory that no daemon writes in, as a start would, and changes nothing.
 func inspectState(dir string) []finding {
 	const check = "state"
-	found, findings, err := journal.Inspect(dir)
+	restore, apply := state.Inspect()
+	found, findings, err := journal.Inspect(dir, restore, apply)
 	var (
 		newer  *journal.NewerFormatError
 		unsafe *journal.UnsafeError
 	)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return []finding{{check, good, dir + " is not there yet", ""}}
+		return nil // told with its mode
 	case errors.As(err, &newer):
 		return []finding{{check, problem, err.Error(), "use that release again; nothing was changed"}}
 	case errors.As(err, &unsafe):
 		return []finding{{check, problem, err.Error(), unsafe.Remedy}}
 	case err != nil:
-		return []finding{{check, problem, err.Error(), "see that this user may read it"}}
+		return []finding{{check, problem, err.Error(), "make sure that this user may read it"}}
 	}
 	all := []finding{{check, good, fmt.Sprintf("%d entries after the snapshot of entry %d", found.Entries, found.SnapshotSequence), ""}}
 	for _, f := range findings {

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/journal"
 )
 
 func TestDoctorExplainsAStateDirectoryWithoutADaemon(t *testing.T) {
@@ -15,12 +18,15 @@ func TestDoctorExplainsAStateDirectoryWithoutADaemon(t *testing.T) {
 		want    result
 		detail  string
 	}{
-		"that is not there":          {func(string) error { return nil }, good, "is not there yet"},
-		"that is empty":              {func(dir string) error { return os.Mkdir(dir, 0o700) }, good, "0 entries"},
-		"that is open to others":     {func(dir string) error { return os.Mkdir(dir, 0o755) }, problem, "others have access"},
-		"that is a file":             {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, problem, "not a directory"},
-		"with a damaged snapshot":    {holding("snapshot-7", "nothing of use"), warning, "snapshot-7: the snapshot cannot be used"},
-		"with a journal of nobody's": {holding("journal-7", "#!/bin/sh\n"), warning, "journal-7: the journal cannot be used"},
+		"that is empty":                      {func(dir string) error { return os.Mkdir(dir, 0o700) }, good, "0 entries"},
+		"that is open to others":             {func(dir string) error { return os.Mkdir(dir, 0o755) }, problem, "others have access"},
+		"that is a file":                     {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, problem, "not a directory"},
+		"with a damaged snapshot":            {holding("snapshot-7", "nothing of use"), warning, "snapshot-7: the snapshot cannot be used"},
+		"with a journal of nobody's":         {holding("journal-7", "#!/bin/sh\n"), warning, "journal-7: the journal cannot be used"},
+		"with an entry of a newer release":   {written(`{"type":"lease","body":{}}`, ""), problem, "a newer release"},
+		"with an entry that is not valid":    {written(`{"type":"unbind","body":[]}`, ""), warning, "the entry 1 was refused"},
+		"with a snapshot of a newer release": {written("", `{"format":99,"sequence":0,`+"\n"), problem, "newer than this release knows"},
+		"with a snapshot of something else":  {written("", `{}`), warning, "snapshot-1: the snapshot cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
@@ -38,12 +44,40 @@ func TestDoctorExplainsAStateDirectoryWithoutADaemon(t *testing.T) {
 	}
 }
 
+func TestDoctorHasNothingToSayOfAStateDirectoryThatIsNotThere(t *testing.T) {
+	if findings := inspectState(filepath.Join(t.TempDir(), "state")); len(findings) > 0 {
+		t.Errorf("findings %+v", findings)
+	}
+}
+
 func holding(name, content string) func(dir string) error {
 	return func(dir string) error {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
 		return os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)
+	}
+}
+
+// written is a directory whose journal holds the entry, and whose snapshot the body.
+func written(entry, body string) func(dir string) error {
+	nothing := func(uint64, []byte) error { return nil }
+	return func(dir string) error {
+		log, err := journal.Open(journal.Options{Dir: dir})
+		if err != nil {
+			return err
+		}
+		err = log.Recover(nothing, nothing)
+		if err == nil && body != "" {
+			err = log.Snapshot(func(w io.Writer) (uint64, error) {
+				_, err := io.WriteString(w, body)
+				return 0, err
+			})
+		}
+		if err == nil && entry != "" {
+			_, err = log.Append([]byte(entry))
+		}
+		return errors.Join(err, log.Close())
 	}
 }
 

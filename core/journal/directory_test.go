@@ -260,14 +260,15 @@ func TestInspectChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := contentsOf(t, dir)
-	r, findings, err := Inspect(dir)
-	if err != nil || r.Entries != 8 || r.TornBytes != 4 || len(findings) == 0 {
+	o := &owner{}
+	r, findings, err := Inspect(dir, o.restore, o.apply)
+	if lost, wrong := im.missing(o); err != nil || r.Entries != 8 || r.TornBytes != 4 || len(findings) == 0 || lost > 0 || wrong != nil {
 		t.Errorf("%+v, %v, %v", r, findings, err)
 	}
 	if after := contentsOf(t, dir); !slices.Equal(before, after) {
 		t.Errorf("changed from %v to %v", before, after)
 	}
-	if _, _, err := Inspect(filepath.Join(dir, "nothing")); !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := Inspect(filepath.Join(dir, "nothing"), o.restore, o.apply); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 }

@@ -99,7 +99,7 @@ func TestANewerFormatIsRefusedAndNotAByteIsTouched(t *testing.T) {
 			if !errors.As(err, &newer) || newer.File != name || newer.Format != 2 || !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("opened, or for another reason: %v", err)
 			}
-			if _, _, err := Inspect(dir); !errors.As(err, &newer) {
+			if _, _, err := Inspect(dir, (&owner{}).restore, (&owner{}).apply); !errors.As(err, &newer) {
 				t.Errorf("inspect: %v", err)
 			}
 			if after := contentsOf(t, dir); !slices.Equal(before, after) {

@@ -42,6 +42,20 @@ func (s *Store) recover() error {
 	return s.revive()
 }
 
+// Inspect gives what a log asks of its owner when it is looked at: what a start would refuse is refused, and nothing is kept.
+func Inspect() (restore, apply func(sequence uint64, body []byte) error) {
+	known := make(words)
+	restore = func(_ uint64, body []byte) error {
+		_, _, err := readSnapshot(body)
+		return err
+	}
+	apply = func(_ uint64, entry []byte) error {
+		_, err := decode(entry, known)
+		return err
+	}
+	return restore, apply
+}
+
 // revive builds accounts and active sessions from the rows.
 func (s *Store) revive() error {
 	txn := s.db.Txn(false)
