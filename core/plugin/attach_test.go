@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/go-plugin"
@@ -39,8 +40,11 @@ func TestHostAttachesToARunningAdapterInDevOnly(t *testing.T) {
 	}
 	spec.Dev = true
 	b.ready(spec)
-	if info := b.info(); info.PID != debugged.Process.Pid || info.Digest != DigestDev {
-		t.Errorf("info %+v", info)
+	if info := b.info(); info.PID != debugged.Process.Pid || info.Digest != DigestDev || info.SHA256 != "" {
+		t.Errorf("info %+v, want no digest: the file need not be what runs", info)
+	}
+	if !strings.Contains(b.log.String(), "adapter is not checked: dev = true: attached=true") {
+		t.Error("no warning")
 	}
 	if lease, err := b.client().Lease(t.Context(), "work"); err != nil || lease.Generation != "login-debug" {
 		t.Errorf("lease: %q, %v", lease.Generation, err)

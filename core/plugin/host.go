@@ -359,7 +359,7 @@ func (h *Host) info(s *supervisor) Info {
 	info := s.snapshot()
 	spec := s.wished().spec
 	info.Source = h.source(spec)
-	if info.SHA256 == "" {
+	if info.SHA256 == "" && spec.Reattach == "" {
 		// It never ran: the file is looked at instead.
 		v := h.Verify(spec)
 		info.SHA256 = v.SHA256

@@ -34,7 +34,7 @@ func TestAdapterServesFromStartToClose(t *testing.T) {
 func TestConfigurationIsSwappedWithoutAGap(t *testing.T) {
 	b := newBench(t, quick(), Hooks{})
 	b.ready(b.fake(fakeConfig{Mark: "one"}))
-	first := b.info().PID
+	first, client := b.info().PID, b.client()
 	stop, calls := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(calls)
@@ -44,7 +44,7 @@ func TestConfigurationIsSwappedWithoutAGap(t *testing.T) {
 				return
 			default:
 			}
-			if _, err := b.client().Unavailable(context.Background(), &providerv1.UnavailableRequest{}); err != nil {
+			if _, err := client.Unavailable(context.Background(), &providerv1.UnavailableRequest{}); err != nil {
 				calls <- err
 				return
 			}
@@ -182,7 +182,7 @@ func TestDevWaivesTheDigestSaysSoAndSeesNewBinaries(t *testing.T) {
 	if info := b.info(); info.Digest != DigestDev || !info.Dev {
 		t.Errorf("info %+v", info)
 	}
-	if !strings.Contains(b.log.String(), "without a check of its digest") {
+	if !strings.Contains(b.log.String(), "adapter is not checked") {
 		t.Error("no warning")
 	}
 	first := b.info().PID

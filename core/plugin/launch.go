@@ -61,15 +61,15 @@ func (l *launcher) launch(ctx context.Context, spec Spec, out *output, progress 
 
 // connect starts the process, or attaches to one, and connects to it.
 func (l *launcher) connect(ctx context.Context, spec Spec, out *output) (*instance, *Failure) {
+	if spec.Dev {
+		out.logger.Warn("adapter is not checked: dev = true", "attached", spec.Reattach != "")
+	}
 	if spec.Reattach != "" {
 		return l.attach(ctx, spec)
 	}
 	path, digest, state, f := l.catalog.verified(spec)
 	if f != nil {
 		return nil, f
-	}
-	if state == DigestDev {
-		out.logger.Warn("adapter runs without a check of its digest: dev = true")
 	}
 	env := l.environment(ctx, spec, path, digest)
 	holder := &processHolder{}
