@@ -1,11 +1,10 @@
 // Upstream is Acme: a provider for trying the adapter out. Every token is an account whose week is spent after ten
-// requests.
+// requests. The model acme-2 is for tokens of the plan pro.
 package main
 
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"log"
 	"net/http"
 	"strconv"
@@ -38,6 +37,13 @@ func (u *upstream) chat(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusUnauthorized, "error", "token")
 		return
 	}
+	var question struct{ Model string }
+	_ = json.NewDecoder(r.Body).Decode(&question) // what is no JSON asks for no model
+	name, pro := strings.CutPrefix(strings.TrimPrefix(token, "acme-"), "pro-")
+	if question.Model == "acme-2" && !pro {
+		answer(w, http.StatusForbidden, "error", "plan")
+		return
+	}
 	used, ok := u.spend(token)
 	w.Header().Set("acme-used-percent", strconv.Itoa(used))
 	w.Header().Set("acme-reset", strconv.FormatInt(u.reset.Unix(), 10))
@@ -45,7 +51,7 @@ func (u *upstream) chat(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusTooManyRequests, "error", "quota")
 		return
 	}
-	answer(w, http.StatusOK, "reply", fmt.Sprintf("hello, %s", strings.TrimPrefix(token, "acme-")))
+	answer(w, http.StatusOK, "reply", "hello, "+name)
 }
 
 // spend books one request, unless the account's week is spent.
