@@ -77,11 +77,11 @@ func (l Limits) readable() int64 { return l.JournalBytes + 2*int64(l.PendingByte
 
 // Journal is an open log. Its methods are safe for concurrent use.
 type Journal struct {
-	fs     FS
-	logger hclog.Logger
-	clock  clock.Clock
-	limits Limits
-	told   func(time.Duration)
+	fs       FS
+	logger   hclog.Logger
+	clock    clock.Clock
+	limits   Limits
+	onCommit func(time.Duration)
 
 	durable atomic.Uint64
 	wanted  chan struct{} // holds a value when a snapshot is wanted
@@ -148,8 +148,8 @@ type segment struct {
 func Open(options Options) (*Journal, error) {
 	j := &Journal{
 		fs: options.FS, logger: options.Logger, clock: options.Clock, limits: options.Limits.withDefaults(),
-		told:   options.OnCommit,
-		wanted: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		onCommit: options.OnCommit,
+		wanted:   make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{}),
 		snapshotting: make(chan struct{}, 1), changed: make(chan struct{}),
 		notes: make(chan note, maxNotes), logged: make(chan struct{}),
 	}
@@ -159,8 +159,8 @@ func Open(options Options) (*Journal, error) {
 	if j.clock == nil {
 		j.clock = clock.Wall{}
 	}
-	if j.told == nil {
-		j.told = func(time.Duration) {}
+	if j.onCommit == nil {
+		j.onCommit = func(time.Duration) {}
 	}
 	if j.fs == nil {
 		fs, err := openDirectory(options.Dir)

@@ -64,7 +64,7 @@ func (j *Journal) commit(b batch) {
 	if err == nil {
 		err = b.segment.file.Linked()
 	}
-	j.told(max(j.clock.Now().Sub(start), 0)) // the clock may go back
+	j.onCommit(max(j.clock.Now().Sub(start), 0)) // the clock may go back
 
 	j.mu.Lock()
 	defer j.mu.Unlock()

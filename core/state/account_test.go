@@ -121,7 +121,7 @@ func (f *fixture) known(t *testing.T) string {
 	t.Helper()
 	text, err := json.MarshalIndent(f.Accounts(f.now), "", " ")
 	f.must(err)
-	return string(text) + f.accounts[id("a")].login
+	return string(text) + f.accounts[id("a")].generation
 }
 
 // failingAppends is a log that takes nothing.

@@ -8,6 +8,17 @@ import (
 	"github.com/noria-dev/noria/core/quota"
 )
 
+// account is an account with what is kept beside its clocks.
+type account struct {
+	*quota.Account
+	config      AccountConfig
+	configured  bool
+	switchedOff bool
+	generation  string
+	bindings    int
+	writing     writing
+}
+
 // AccountConfig is what the configuration and the adapter's profile say of an account.
 type AccountConfig struct {
 	ID quota.AccountID
@@ -120,7 +131,7 @@ func (s *Store) SetEnabled(id quota.AccountID, enabled bool, at time.Time) (sequ
 		return 0, fmt.Errorf("switch %s: %w", id, ErrUnknownAccount)
 	}
 	s.moment(at)
-	entries := []entry{&accountRow{Account: id, SwitchedOff: !enabled, Login: a.login}}
+	entries := []entry{&accountRow{Account: id, SwitchedOff: !enabled, Generation: a.generation}}
 	if left, ended := a.Without(quota.CauseAuth); enabled && ended {
 		entries = append(entries, &blockersRow{Account: id, Blockers: left})
 	}
@@ -147,12 +158,12 @@ func (s *Store) ClearAuth(id quota.AccountID, generation string, at time.Time) (
 		return 0, fmt.Errorf("clear sign-in of %s: %w", id, ErrUnknownAccount)
 	}
 	s.moment(at)
-	if generation != "" && generation == a.login {
+	if generation != "" && generation == a.generation {
 		return 0, nil
 	}
 	var entries []entry
 	if generation != "" {
-		entries = append(entries, &accountRow{Account: id, SwitchedOff: a.switchedOff, Login: generation})
+		entries = append(entries, &accountRow{Account: id, SwitchedOff: a.switchedOff, Generation: generation})
 	}
 	left, ended := a.Without(quota.CauseAuth)
 	if ended {
@@ -162,7 +173,7 @@ func (s *Store) ClearAuth(id quota.AccountID, generation string, at time.Time) (
 		return 0, err
 	}
 	if generation != "" {
-		a.login = generation
+		a.generation = generation
 	}
 	if ended {
 		s.notify()
@@ -187,79 +198,12 @@ func (s *Store) ClearEntitlements(provider string, at time.Time) (sequence uint6
 	return sequence, err
 }
 
-// ForgetQuota drops what was read of an account's quota, at the boundary of a new login; see quota.Account.
-func (s *Store) ForgetQuota(id quota.AccountID, at time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// ensure finds the account, or makes one that is not configured.
+func (s *Store) ensure(id quota.AccountID) *account {
 	a := s.accounts[id]
 	if a == nil {
-		return fmt.Errorf("forget quota of %s: %w", id, ErrUnknownAccount)
+		a = &account{Account: quota.NewAccount(id, nil, nil, nil)}
+		s.accounts[id] = a
 	}
-	s.moment(at)
-	a.ForgetObservations()
-	a.writing.dirty = true
-	s.notify()
-	return nil
-}
-
-// Observe takes the windows that one source reported in one read. sentAt is when it was asked for; received is now.
-func (s *Store) Observe(id quota.AccountID, readings []quota.Reading, sentAt, received time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.accounts[id]
-	if a == nil {
-		return fmt.Errorf("observe %s: %w", id, ErrUnknownAccount)
-	}
-	if s.closed {
-		return ErrClosed
-	}
-	now := s.moment(received)
-	changed, blockers := a.Observe(boundedReadings(readings, sentAt.UTC(), now), now)
-	if changed {
-		a.writing.dirty = true
-		s.notify()
-	}
-	if !blockers {
-		return nil
-	}
-	_, err := s.commit(&blockersRow{Account: id, Blockers: a.Blockers})
-	return err
-}
-
-// boundedReadings drops readings that may not become rows, and gives the others times that are not in the future.
-func boundedReadings(readings []quota.Reading, sentAt, now time.Time) []quota.Reading {
-	kept := make([]quota.Reading, 0, len(readings))
-	for _, r := range readings {
-		if checkDeclaration(r.Declaration) != nil || checkFinite("percent", r.UsedPercent) != nil || checkText("source", string(r.Source), maxCode) != nil {
-			continue
-		}
-		switch r.State {
-		case quota.Observed, quota.Exhausted, quota.AwaitingFirstUse, quota.Pending, quota.NotExposed, quota.Unknown:
-		default:
-			continue
-		}
-		r.UsedPercent = min(max(r.UsedPercent, 0), 100)
-		if checkTime("resets at", r.ResetsAt) != nil {
-			r.ResetsAt = time.Time{}
-		}
-		r.ResetsAt, r.ObservedAt = r.ResetsAt.UTC(), r.ObservedAt.UTC()
-		if r.ObservedAt.IsZero() || checkTime("observed at", r.ObservedAt) != nil {
-			r.ObservedAt = sentAt
-		}
-		if r.ObservedAt.After(now) || r.ObservedAt.IsZero() {
-			r.ObservedAt = now
-		}
-		kept = append(kept, r)
-	}
-	return kept
-}
-
-// CredentialCame notes that the credential of an account that was paused for the want of it is here.
-func (s *Store) CredentialCame(id quota.AccountID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if a := s.accounts[id]; a != nil {
-		a.CredentialCame()
-		s.notify()
-	}
+	return a
 }

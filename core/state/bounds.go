@@ -145,7 +145,7 @@ func checkFinite(what string, numbers ...float64) error {
 }
 
 func (r *accountRow) check() error {
-	return cmp.Or(checkAccount(r.Account), checkText("login", r.Login, maxIdentity))
+	return cmp.Or(checkAccount(r.Account), checkText("generation", r.Generation, maxIdentity))
 }
 
 func (r *bindingRow) check() error {

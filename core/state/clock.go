@@ -69,13 +69,13 @@ func (s *Store) notLaterThan(at time.Time) {
 		a.NotLaterThan(at, s.clock.latest)
 		a.writing.dirty = true
 	}
-	for _, c := range s.conversations {
-		for _, t := range c.threads {
-			if t.lastAccepted.After(at) {
-				t.lastAccepted = at
+	for _, live := range s.live {
+		for _, m := range live.models {
+			if m.lastAccepted.After(at) {
+				m.lastAccepted = at
 			}
-			if t.cadence.At.After(at) {
-				t.cadence.At = at
+			if m.cadence.At.After(at) {
+				m.cadence.At = at
 			}
 		}
 	}

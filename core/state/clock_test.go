@@ -218,7 +218,7 @@ func TestTimesAreStoredInUTC(t *testing.T) {
 func TestThirtyDaysNeitherDriftNorGrow(t *testing.T) {
 	f := open(t, "a", "b")
 	f.attempts = 0
-	var conversations, marks int
+	var live, marks int
 	for day := range 30 {
 		for hour := range 24 {
 			f.read("a", float64(hour), float64(day))
@@ -234,7 +234,7 @@ func TestThirtyDaysNeitherDriftNorGrow(t *testing.T) {
 			}
 			f.pass(55 * time.Minute)
 		}
-		conversations = max(conversations, len(f.conversations))
+		live = max(live, len(f.live))
 		marks = max(marks, len(f.periods.marks))
 	}
 	for _, a := range f.accounts {
@@ -245,7 +245,7 @@ func TestThirtyDaysNeitherDriftNorGrow(t *testing.T) {
 			t.Errorf("κ drifted to %v", k)
 		}
 	}
-	if conversations > 10 || marks > 300 || len(f.touched) > 10 {
-		t.Errorf("%d conversations, %d marks, %d touched rows in memory", conversations, marks, len(f.touched))
+	if live > 10 || marks > 300 || len(f.touched) > 10 {
+		t.Errorf("%d sessions, %d marks, %d touched rows in memory", live, marks, len(f.touched))
 	}
 }

@@ -234,8 +234,8 @@ func TestARowThatIsRefusedTakesNoOtherWithIt(t *testing.T) {
 		}
 	}
 	f.pass(time.Hour)
-	if len(f.conversations) != 0 || len(f.touched) != 0 {
-		t.Errorf("%d sessions and %d rows are still in memory", len(f.conversations), len(f.touched))
+	if len(f.live) != 0 || len(f.touched) != 0 {
+		t.Errorf("%d sessions and %d rows are still in memory", len(f.live), len(f.touched))
 	}
 	f.serve("a", "claude/s", "m")
 	f.Store.log = f.log

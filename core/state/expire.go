@@ -49,15 +49,15 @@ func (s space) within(limit space) bool {
 // again. It looks for them beside the store, and drops only those that nobody used in the meantime.
 func (s *Store) expire(now time.Time) error {
 	s.mu.Lock()
-	txn, limit, excess := s.db.Txn(false), now.Add(-s.idle), space{}
-	if room := s.room; !s.held.within(room) {
-		excess = s.held.minus(space{bindings: room.bindings - room.bindings/100, bytes: room.bytes - room.bytes/100})
+	txn, idleSince, excess := s.db.Txn(false), now.Add(-s.idle), space{}
+	if limit := s.limit; !s.used.within(limit) {
+		excess = s.used.minus(space{bindings: limit.bindings - limit.bindings/100, bytes: limit.bytes - limit.bytes/100})
 	}
 	s.mu.Unlock()
 	if err := s.restamp(txn, now); err != nil {
 		return err
 	}
-	due, err := longestIdle(txn, limit, excess)
+	due, err := longestIdle(txn, idleSince, excess)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *Store) unbindIdle(rows []*bindingRow, now time.Time) error {
 	}
 	ids := make([]bindingID, 0, len(rows))
 	for _, r := range rows {
-		if c := s.conversations[r.Session]; c == nil || !c.thread(r.Model).busy() {
+		if live := s.live[r.Session]; live == nil || !live.model(r.Model).busy() {
 			ids = append(ids, bindingID{r.Session, r.Model})
 		}
 	}
@@ -137,7 +137,7 @@ func (s *Store) restampBatch(rows []*bindingRow, now time.Time) error {
 		return nil
 	}
 	var entries []entry
-	var threads []*thread
+	var models []*liveModel
 	for _, seen := range rows {
 		row, err := first[*bindingRow](s.db.Txn(false), tableBindings, bindingID{seen.Session, seen.Model})
 		if err != nil {
@@ -147,8 +147,8 @@ func (s *Store) restampBatch(rows []*bindingRow, now time.Time) error {
 			continue
 		}
 		entries = append(entries, row.usedAt(now))
-		if c := s.conversations[row.Session]; c != nil {
-			threads = append(threads, c.thread(row.Model))
+		if live := s.live[row.Session]; live != nil {
+			models = append(models, live.model(row.Model))
 		}
 	}
 	if len(entries) == 0 {
@@ -157,5 +157,5 @@ func (s *Store) restampBatch(rows []*bindingRow, now time.Time) error {
 	if _, err := s.commit(entries...); err != nil {
 		return err
 	}
-	return s.reread(threads)
+	return s.reread(models)
 }

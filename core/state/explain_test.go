@@ -40,7 +40,7 @@ func TestExplainingReservesNothing(t *testing.T) {
 			t.Fatalf("explanation:\n%s", placement.Explain(e.Now))
 		}
 	}
-	if s := f.Stats(); s.InFlight != 0 || s.Reservations != 0 || s.Conversations != 0 {
+	if s := f.Stats(); s.InFlight != 0 || s.Reservations != 0 || s.InMemory != 0 {
 		t.Errorf("stats = %+v", s)
 	}
 	if got := f.accounts[id("a")].Cadence.PerHour("m", f.now); got != before {
@@ -71,8 +71,8 @@ func TestRememberedDecisionsAreBounded(t *testing.T) {
 		attempt, _ := f.ask(fmt.Sprint("claude/", i), "m")
 		f.End(attempt, f.now)
 	}
-	if f.recent.candidates > rememberedCandidates || f.recent.held != rememberedCandidates/100 {
-		t.Errorf("%d decisions with %d candidates", f.recent.held, f.recent.candidates)
+	if f.decisions.candidates > rememberedCandidates || f.decisions.count != rememberedCandidates/100 {
+		t.Errorf("%d decisions with %d candidates", f.decisions.count, f.decisions.candidates)
 	}
 	if _, ok := f.RequestDecision(fmt.Sprint("r", 2*rememberedDecisions)); !ok {
 		t.Error("the newest is forgotten")

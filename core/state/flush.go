@@ -29,7 +29,7 @@ const flushBatch = 256
 type coalesced struct {
 	*writing
 	entries []entry
-	thread  *thread // whose binding it is, nil for other rows
+	live    *liveModel // whose binding it is, nil for other rows
 }
 
 // flush writes the coalesced rows that are due, at most a batch, or all that changed. A row that may not be written takes no
@@ -40,15 +40,15 @@ func (s *Store) flush(now time.Time, everything bool) error {
 	if err != nil && !s.closed {
 		err = s.writeOneByOne(rows, now)
 	}
-	s.touched = slices.DeleteFunc(s.touched, func(t *thread) bool { return !t.writing.dirty })
+	s.touched = slices.DeleteFunc(s.touched, func(m *liveModel) bool { return !m.writing.dirty })
 	return err
 }
 
 func (s *Store) due(now time.Time, everything bool) []coalesced {
 	var rows []coalesced
 	size := 0
-	add := func(w *writing, t *thread, entries ...entry) {
-		rows = append(rows, coalesced{w, entries, t})
+	add := func(w *writing, m *liveModel, entries ...entry) {
+		rows = append(rows, coalesced{w, entries, m})
 		size += len(entries)
 	}
 	wanted := func(w *writing) bool {
@@ -62,13 +62,13 @@ func (s *Store) due(now time.Time, everything bool) []coalesced {
 	if wanted(&s.demandWriting) {
 		add(&s.demandWriting, nil, &demand{Demand: s.demand})
 	}
-	for _, t := range s.touched {
+	for _, m := range s.touched {
 		switch {
-		case t.binding == nil: // dropped since
-			t.writing.done(now)
-			s.release(t.conversation)
-		case wanted(&t.writing):
-			add(&t.writing, t, t.row())
+		case m.binding == nil: // dropped since
+			m.writing.done(now)
+			s.release(m.session)
+		case wanted(&m.writing):
+			add(&m.writing, m, m.row())
 		}
 	}
 	return rows
@@ -85,14 +85,14 @@ func (s *Store) writeRows(rows []coalesced, now time.Time) error {
 	if _, err := s.commit(entries...); err != nil {
 		return err
 	}
-	var threads []*thread
+	var models []*liveModel
 	for _, row := range rows {
 		row.done(now)
-		if row.thread != nil {
-			threads = append(threads, row.thread)
+		if row.live != nil {
+			models = append(models, row.live)
 		}
 	}
-	return s.reread(threads)
+	return s.reread(models)
 }
 
 func (s *Store) writeOneByOne(rows []coalesced, now time.Time) error {
@@ -122,16 +122,16 @@ func (c coalesced) name() string {
 	return "all sessions"
 }
 
-// reread takes up the rows that were written, and lets go of conversations that waited for nothing else.
-func (s *Store) reread(written []*thread) error {
+// reread takes up the rows that were written, and lets go of sessions that waited for nothing else.
+func (s *Store) reread(written []*liveModel) error {
 	txn := s.db.Txn(false)
-	for _, t := range written {
-		row, err := first[*bindingRow](txn, tableBindings, t.id)
+	for _, m := range written {
+		row, err := first[*bindingRow](txn, tableBindings, m.id)
 		if err != nil {
 			return err
 		}
-		t.binding = row
-		s.release(t.conversation)
+		m.binding = row
+		s.release(m.session)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func everything() []entry {
 		Learned:  []quota.Consumption{{Model: "opus", Percent: 12.5, Requests: 30}},
 	}
 	return []entry{
-		&accountRow{Account: id("work"), SwitchedOff: true, Login: "g2"},
+		&accountRow{Account: id("work"), SwitchedOff: true, Generation: "g2"},
 		&bindingRow{
 			Session: "claude/0a1b2c3d", Model: "opus", Account: "work", BoundAt: start, LastUsed: later, BoundBy: BoundByFailover,
 			Cause: "quota", Cadence: 21.5, BoundSequence: 1,

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,34 +8,6 @@ import (
 	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
 )
-
-// attempt is one try of one request at one account, from its placement until it ends.
-type attempt struct {
-	id      uint64
-	thread  *thread // nil without a session
-	account *account
-	model   string
-	began   time.Time
-	// seen is the entry of the binding that there was, 0 for none: acceptance binds only if it is still the one.
-	seen uint64
-	// binds: acceptance may make or move the binding.
-	binds bool
-	// placing: a new placement that is not accepted yet; cadence is what it added to the account for its session.
-	placing bool
-	cadence float64
-	// sibling: beside the session's other model, it adds no cadence of a new session.
-	sibling bool
-	// cautious: an unconfirmed attempt on an account that is not known to have room.
-	cautious bool
-	accepted bool
-	// reserved: the store holds a row for it.
-	reserved bool
-	// cause why the session left its account, if it does.
-	cause string
-}
-
-// ErrAttemptExists says that an attempt of that number is under way.
-var ErrAttemptExists = errors.New("attempt exists")
 
 // Place selects an account for one attempt and reserves it, under one lock and in one write transaction. A decision that
 // placed nothing carries the forecast and reserves nothing.
@@ -51,22 +22,22 @@ func (s *Store) Place(req placement.Request) (placement.Decision, error) {
 	}
 	req = s.bounded(req)
 	s.sweep(req.At)
-	var t *thread
+	var m *liveModel
 	if req.Session != "" {
-		t = s.conversation(req.Session).thread(req.Model)
+		m = s.liveSession(req.Session).model(req.Model)
 	}
-	d := s.decide(t, req)
+	d := s.decide(m, req)
 	if !d.Placed {
-		s.leave(t)
-		s.recent.add(req, d)
+		s.leave(m)
+		s.decisions.add(req, d)
 		return d, nil
 	}
-	if err := s.reserve(t, req, d); err != nil {
-		s.leave(t)
+	if err := s.reserve(m, req, d); err != nil {
+		s.leave(m)
 		return placement.Decision{}, err
 	}
 	if d.How != placement.HowBound {
-		s.recent.add(req, d)
+		s.decisions.add(req, d)
 	}
 	return d, nil
 }
@@ -80,10 +51,10 @@ func (s *Store) bounded(req placement.Request) placement.Request {
 }
 
 // decide looks at what it must: a bound session costs no look at other accounts.
-func (s *Store) decide(t *thread, req placement.Request) placement.Decision {
+func (s *Store) decide(m *liveModel, req placement.Request) placement.Decision {
 	view := placement.View{Accounts: s.providers[req.Provider], Demand: s.demand, Fit: s.fit}
-	if t != nil && t.binding != nil {
-		if a := s.accounts[t.binding.account()]; a != nil {
+	if m != nil && m.binding != nil {
+		if a := s.accounts[m.binding.account()]; a != nil {
 			s.settle(a, req.At)
 			view.Bound = a.Account
 		}
@@ -94,21 +65,21 @@ func (s *Store) decide(t *thread, req placement.Request) placement.Decision {
 	for _, a := range view.Accounts {
 		s.settle(s.accounts[a.ID], req.At)
 	}
-	if t != nil {
-		if t.pending != nil {
-			view.Pending = t.pending.account.Account
+	if m != nil {
+		if m.pending != nil {
+			view.Pending = m.pending.account.Account
 		}
-		view.Siblings = s.siblings(t)
+		view.Siblings = s.siblings(m)
 	}
 	return placement.Decide(view, req)
 }
 
 // siblings are the accounts of the session's other models: where they live, the most recently accepted first, and then
 // where they are being placed.
-func (s *Store) siblings(t *thread) []*quota.Account {
+func (s *Store) siblings(m *liveModel) []*quota.Account {
 	var accounts []*quota.Account
-	others := slices.DeleteFunc(slices.Clone(t.conversation.threads), func(other *thread) bool { return other == t })
-	slices.SortStableFunc(others, func(a, b *thread) int { return b.lastUsed().Compare(a.lastUsed()) })
+	others := slices.DeleteFunc(slices.Clone(m.session.models), func(other *liveModel) bool { return other == m })
+	slices.SortStableFunc(others, func(a, b *liveModel) int { return b.lastUsed().Compare(a.lastUsed()) })
 	for _, other := range others {
 		if other.binding == nil {
 			continue
@@ -134,83 +105,83 @@ func (s *Store) settle(a *account, now time.Time) {
 }
 
 // reserve makes the attempt: its reservation, and what a placement changes before anything is accepted.
-func (s *Store) reserve(t *thread, req placement.Request, d placement.Decision) error {
+func (s *Store) reserve(m *liveModel, req placement.Request, d placement.Decision) error {
 	a := s.accounts[d.Account]
-	q := &attempt{
-		id: req.Attempt, thread: t, account: a, model: req.Model, began: req.At,
+	attempt := &attempt{
+		id: req.Attempt, live: m, account: a, model: req.Model, began: req.At,
 		cautious: d.How == placement.HowCautious, sibling: d.How == placement.HowSibling,
 	}
-	if t != nil {
-		q.binds = req.Binds && !s.detours(t, req, d)
-		if t.binding != nil {
-			q.seen = t.binding.boundSequence()
-			q.cause = s.leaving(t, req)
+	if m != nil {
+		attempt.binds = req.Binds && !s.detours(m, req, d)
+		if m.binding != nil {
+			attempt.seen = m.binding.boundSequence()
+			attempt.cause = s.leaving(m, req)
 		}
 	}
 	if d.How != placement.HowBound {
-		if err := s.insertReservation(q, req, d); err != nil {
+		if err := s.insertReservation(attempt, req, d); err != nil {
 			return err
 		}
 	}
-	s.attempts[q.id] = q
-	a.Begin(q.model)
-	if q.cautious {
+	s.attempts[attempt.id] = attempt
+	a.Begin(attempt.model)
+	if attempt.cautious {
 		a.Unconfirmed++
 	}
-	if t == nil {
+	if m == nil {
 		if d.How != placement.HowFollow {
 			a.PlacedAt = req.At
 		}
 		return nil
 	}
-	t.inFlight++
+	m.inFlight++
 	switch d.How {
 	case placement.HowBound:
-		t.cadence = t.cadence.Plus(1, req.At)
-		a.Cadence.Add(t.id.model, 1, req.At)
-		s.touch(t)
+		m.cadence = m.cadence.Plus(1, req.At)
+		a.Cadence.Add(m.id.model, 1, req.At)
+		s.touch(m)
 	case placement.HowFollow:
 	default:
-		s.placing(q, req)
+		s.placing(attempt, req)
 	}
 	return nil
 }
 
 // placing makes a new placement count at once, before it is accepted: a burst of sessions sees itself.
-func (s *Store) placing(q *attempt, req placement.Request) {
-	a, t := q.account, q.thread
+func (s *Store) placing(attempt *attempt, req placement.Request) {
+	a, m := attempt.account, attempt.live
 	a.PlacedAt = req.At
 	if !req.Binds {
 		return
 	}
-	t.pending = q
-	if !q.binds {
+	m.pending = attempt
+	if !attempt.binds {
 		return
 	}
-	q.placing = true
+	attempt.placing = true
 	a.LiveSessions++
-	if !q.sibling || t.binding != nil {
-		q.cadence = s.sessionCadence(t, req.At)
+	if !attempt.sibling || m.binding != nil {
+		attempt.cadence = s.sessionCadence(m, req.At)
 	}
-	a.Cadence.Add(t.id.model, q.cadence, req.At)
+	a.Cadence.Add(m.id.model, attempt.cadence, req.At)
 }
 
 // detours reports whether a request of a bound session goes elsewhere for this once: nothing but a pause or trouble on
 // the way keeps it from its account, and that moves no binding.
-func (s *Store) detours(t *thread, req placement.Request, d placement.Decision) bool {
+func (s *Store) detours(m *liveModel, req placement.Request, d placement.Decision) bool {
 	if d.Bound {
 		return false
 	}
-	if req.Detour || t.binding == nil {
+	if req.Detour || m.binding == nil {
 		return req.Detour
 	}
-	a := s.accounts[t.binding.account()]
+	a := s.accounts[m.binding.account()]
 	return a != nil && a.Serves(req.Model) && !a.Blocked(req.Model, false, req.At)
 }
 
 // leaving says why a bound session cannot stay, empty if it can.
-func (s *Store) leaving(t *thread, req placement.Request) string {
-	a := s.accounts[t.binding.account()]
+func (s *Store) leaving(m *liveModel, req placement.Request) string {
+	a := s.accounts[m.binding.account()]
 	switch {
 	case a == nil || !a.configured:
 		return "removed"
@@ -225,40 +196,9 @@ func (s *Store) leaving(t *thread, req placement.Request) string {
 	return ""
 }
 
-func (s *Store) insertReservation(q *attempt, req placement.Request, d placement.Decision) error {
-	row := &reservationRow{
-		Attempt: q.id, RequestID: req.RequestID, Session: req.Session, Model: req.Model,
-		Account: d.Account, StartedAt: req.At, Estimates: estimates(d),
-	}
-	txn := s.db.Txn(true)
-	defer txn.Abort()
-	if err := txn.Insert(tableReservations, row); err != nil {
-		return fmt.Errorf("reserve: %w", err)
-	}
-	txn.Commit()
-	q.reserved = true
-	s.reservations++
-	return nil
-}
-
-func estimates(d placement.Decision) []Estimate {
-	for i := range d.Candidates {
-		c := &d.Candidates[i]
-		if c.Account != d.Account {
-			continue
-		}
-		list := make([]Estimate, 0, len(c.Terms))
-		for _, t := range c.Terms {
-			list = append(list, Estimate{Window: t.Window, Percent: t.Kappa})
-		}
-		return list
-	}
-	return nil
-}
-
 // leave lets a session go that was looked at and not placed.
-func (s *Store) leave(t *thread) {
-	if t != nil {
-		s.release(t.conversation)
+func (s *Store) leave(m *liveModel) {
+	if m != nil {
+		s.release(m.session)
 	}
 }

@@ -91,7 +91,7 @@ func (s *Store) revive() error {
 	for id, r := range kept {
 		a := &account{Account: quota.NewAccount(id, r.windows, r.blockers, r.completed)}
 		if r.row != nil {
-			a.switchedOff, a.login = r.row.SwitchedOff, r.row.Login
+			a.switchedOff, a.generation = r.row.SwitchedOff, r.row.Generation
 		}
 		s.accounts[id] = a
 	}
@@ -150,10 +150,10 @@ func (s *Store) reviveSessions(txn *memdb.Txn) error {
 		a := s.ensure(r.account())
 		a.Cadence.Add(r.Model, r.Cadence, r.LastUsed)
 		if active(r) {
-			t := s.conversation(r.Session).thread(r.Model)
-			t.active, t.lastAccepted = true, r.LastUsed
+			m := s.liveSession(r.Session).model(r.Model)
+			m.active, m.lastAccepted = true, r.LastUsed
 			a.LiveSessions++
-			s.periods.began(t, r.LastUsed)
+			s.periods.began(m, r.LastUsed)
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (s *Store) reviveSessions(txn *memdb.Txn) error {
 func (s *Store) countBindings(txn *memdb.Txn) (rows []*bindingRow, latest time.Time, err error) {
 	err = all(txn, tableBindings, func(r *bindingRow) bool {
 		rows = append(rows, r)
-		s.held = s.held.plus(r.space())
+		s.used = s.used.plus(r.space())
 		s.ensure(r.account()).bindings++
 		if r.LastUsed.After(latest) {
 			latest = r.LastUsed
@@ -171,14 +171,4 @@ func (s *Store) countBindings(txn *memdb.Txn) (rows []*bindingRow, latest time.T
 		return true
 	})
 	return rows, latest, err
-}
-
-// ensure finds the account, or makes one that is not configured.
-func (s *Store) ensure(id quota.AccountID) *account {
-	a := s.accounts[id]
-	if a == nil {
-		a = &account{Account: quota.NewAccount(id, nil, nil, nil)}
-		s.accounts[id] = a
-	}
-	return a
 }

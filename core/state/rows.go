@@ -13,9 +13,9 @@ type accountRow struct {
 	Account quota.AccountID `json:"account"`
 	// SwitchedOff by the operator; what the configuration says is not kept here.
 	SwitchedOff bool `json:"switched_off,omitempty"`
-	// Login is the opaque generation of the login behind the last lease.
-	Login    string `json:"login,omitempty"`
-	Sequence uint64 `json:"sequence,omitempty"`
+	// Generation is the opaque one of the login behind the last lease.
+	Generation string `json:"login,omitempty"`
+	Sequence   uint64 `json:"sequence,omitempty"`
 }
 
 // bindingRow is (session, model) → account.
@@ -96,20 +96,3 @@ func (r accountRow) withSequence(n uint64) *accountRow   { r.Sequence = n; retur
 func (r bindingRow) withSequence(n uint64) *bindingRow   { r.Sequence = n; return &r }
 func (r blockersRow) withSequence(n uint64) *blockersRow { r.Sequence = n; return &r }
 func (r learnedRow) withSequence(n uint64) *learnedRow   { r.Sequence = n; return &r }
-
-// reservationRow is the placement of one attempt that has not ended.
-type reservationRow struct {
-	Attempt   uint64
-	RequestID string
-	Session   string
-	Model     string
-	Account   quota.AccountID
-	StartedAt time.Time
-	Estimates []Estimate
-}
-
-// Estimate is what an attempt is expected to take from a window, in percent.
-type Estimate struct {
-	Window  string  `json:"window"`
-	Percent float64 `json:"percent"`
-}

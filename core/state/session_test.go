@@ -79,8 +79,8 @@ func TestAForgottenSessionLeavesMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.pass(time.Hour)
-	if len(f.conversations) != 0 || len(f.touched) != 0 {
-		t.Errorf("%d sessions and %d rows are still in memory", len(f.conversations), len(f.touched))
+	if len(f.live) != 0 || len(f.touched) != 0 {
+		t.Errorf("%d sessions and %d rows are still in memory", len(f.live), len(f.touched))
 	}
 }
 
@@ -101,10 +101,10 @@ func TestAMoveIsOfAllModelsOrNone(t *testing.T) {
 
 func TestASessionOfManyModelsTakesWithItWhatItCounted(t *testing.T) {
 	f := open(t, "a")
-	last := fmt.Sprint("model-", maxThreads+1)
+	last := fmt.Sprint("model-", maxModels+1)
 	f.serve("a", "claude/other", last)
 	want := f.accounts[id("a")].Cadence.PerHour(last, f.now)
-	for i := range maxThreads + 2 {
+	for i := range maxModels + 2 {
 		f.serve("a", "claude/s", fmt.Sprint("model-", i))
 		f.serve("a", "claude/s", fmt.Sprint("model-", i))
 	}
@@ -159,10 +159,10 @@ func TestBindingsThatTakeTooMuchSpaceGo(t *testing.T) {
 		f.now = start.Add(time.Duration(i) * time.Minute)
 		f.serve("a", fmt.Sprintf("claude/%s%08d", long, i), "m")
 	}
-	f.room.bytes = limit
+	f.limit.bytes = limit
 	f.pass(time.Second)
-	if f.held.bytes > limit || f.held.bytes < limit*97/100 {
-		t.Errorf("%d bindings take %d bytes, at most %d", f.held.bindings, f.held.bytes, limit)
+	if f.used.bytes > limit || f.used.bytes < limit*97/100 {
+		t.Errorf("%d bindings take %d bytes, at most %d", f.used.bindings, f.used.bytes, limit)
 	}
 	var body bytes.Buffer
 	f.must(writeSnapshot(&body, f.db.Txn(false), 0))
@@ -171,11 +171,11 @@ func TestBindingsThatTakeTooMuchSpaceGo(t *testing.T) {
 	}
 	f.lives("", fmt.Sprintf("claude/%s%08d", long, 0), "m")
 	f.lives("a", fmt.Sprintf("claude/%s%08d", long, n-1), "m")
-	held := f.held
+	used := f.used
 	f.must(f.Close())
 	f.recover()
-	if f.held != held {
-		t.Errorf("after a restart they take %+v, before %+v", f.held, held)
+	if f.used != used {
+		t.Errorf("after a restart they take %+v, before %+v", f.used, used)
 	}
 }
 
@@ -358,10 +358,10 @@ func TestStrangeSessionsAndModelsAreBounded(t *testing.T) {
 	if n := f.Stats().Bindings; n != 1 {
 		t.Errorf("%d bindings", n)
 	}
-	for i := range 10 * maxThreads {
+	for i := range 10 * maxModels {
 		f.serve("a", "claude/many", fmt.Sprint("model-", i))
 	}
-	if n := f.Stats().Bindings; n > maxThreads+2 {
+	if n := f.Stats().Bindings; n > maxModels+2 {
 		t.Errorf("%d bindings of one session", n)
 	}
 }

@@ -22,9 +22,9 @@ type SessionFilter struct {
 func (s *Store) Sessions(filter SessionFilter) []SessionView {
 	s.mu.Lock()
 	txn := s.db.Txn(false)
-	live := make(map[string]overlay, len(s.conversations))
-	for key, c := range s.conversations {
-		live[key] = c.overlay()
+	overlays := make(map[string]overlay, len(s.live))
+	for key, live := range s.live {
+		overlays[key] = live.overlay()
 	}
 	s.mu.Unlock()
 	var views []SessionView
@@ -40,7 +40,7 @@ func (s *Store) Sessions(filter SessionFilter) []SessionView {
 			keep(current)
 			current = &SessionView{Key: r.Session, Provider: providerOf(r.Session)}
 		}
-		current.add(r, live[r.Session])
+		current.add(r, overlays[r.Session])
 		return true
 	})
 	keep(current)
@@ -66,12 +66,12 @@ type overlay struct {
 	live     bool
 }
 
-func (c *conversation) overlay() overlay {
-	o := overlay{lastUsed: make(map[string]time.Time, len(c.threads))}
-	for _, t := range c.threads {
-		o.lastUsed[t.id.model] = t.lastUsed()
-		o.inFlight += t.inFlight
-		o.live = o.live || t.active
+func (live *liveSession) overlay() overlay {
+	o := overlay{lastUsed: make(map[string]time.Time, len(live.models))}
+	for _, m := range live.models {
+		o.lastUsed[m.id.model] = m.lastUsed()
+		o.inFlight += m.inFlight
+		o.live = o.live || m.active
 	}
 	return o
 }
@@ -101,8 +101,8 @@ func (s *Store) Session(key string) (SessionView, bool) {
 func (s *Store) session(key string) (SessionView, bool) {
 	view := SessionView{Key: key, Hash: SessionHash(key), Provider: providerOf(key)}
 	var o overlay
-	if c := s.conversations[key]; c != nil {
-		o = c.overlay()
+	if live := s.live[key]; live != nil {
+		o = live.overlay()
 	}
 	rows, err := s.db.Txn(false).Get(tableBindings, indexPrefix, sessionPrefix(key))
 	if err != nil {
@@ -154,17 +154,17 @@ func (s *Store) MoveSession(key string, to quota.AccountID, at time.Time) (seque
 		return 0, fmt.Errorf("move session to %s: %w", to, ErrUnknownAccount)
 	}
 	now := s.moment(at)
-	c := s.conversation(key)
-	defer s.release(c)
-	bound := slices.DeleteFunc(slices.Clone(c.threads), func(t *thread) bool { return t.binding == nil })
+	live := s.liveSession(key)
+	defer s.release(live)
+	bound := slices.DeleteFunc(slices.Clone(live.models), func(m *liveModel) bool { return m.binding == nil })
 	if len(bound) == 0 {
 		return 0, fmt.Errorf("move session: %w", ErrUnknownSession)
 	}
 	var entries []entry
-	var moved []*thread
-	for _, t := range bound {
-		if t.binding.account() != to {
-			entries, moved = append(entries, t.movedTo(to, now)), append(moved, t)
+	var moved []*liveModel
+	for _, m := range bound {
+		if m.binding.account() != to {
+			entries, moved = append(entries, m.movedTo(to, now)), append(moved, m)
 		}
 	}
 	if len(entries) == 0 {
@@ -173,8 +173,8 @@ func (s *Store) MoveSession(key string, to quota.AccountID, at time.Time) (seque
 	if sequence, err = s.commit(entries...); err != nil {
 		return 0, fmt.Errorf("move session: %w", err)
 	}
-	for _, t := range moved {
-		if err := s.settleIn(t, to, now); err != nil {
+	for _, m := range moved {
+		if err := s.settleIn(m, to, now); err != nil {
 			return 0, fmt.Errorf("move session: %w", err)
 		}
 	}
@@ -182,43 +182,17 @@ func (s *Store) MoveSession(key string, to quota.AccountID, at time.Time) (seque
 	return sequence, nil
 }
 
-// movedTo is the thread's row after an operator's move.
-func (t *thread) movedTo(to quota.AccountID, now time.Time) *bindingRow {
-	row := &bindingRow{
-		Session: t.id.session, Model: t.id.model, Account: to.Name,
-		BoundAt: now, LastUsed: t.lastUsed(), BoundBy: BoundByOperator, Cause: "operator", Cadence: t.cadence.Count,
-	}
-	row.Moves = t.binding.moved(row)
-	return row
-}
-
-// settleIn counts a thread that was moved into its new account.
-func (s *Store) settleIn(t *thread, to quota.AccountID, now time.Time) error {
-	cadence, old := t.cadence.Value(now), t.binding
-	if err := s.takeUp(t); err != nil {
-		return err
-	}
-	s.unsettle(old, t.active, s.accounts[old.account()], cadence, now)
-	a := s.accounts[to]
-	a.bindings++
-	if t.active {
-		a.LiveSessions++
-	}
-	a.Cadence.Add(t.id.model, cadence, now)
-	return nil
-}
-
 // ForgetSession drops all bindings of a session: its next request is placed anew.
 func (s *Store) ForgetSession(key string, at time.Time) (sequence uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.moment(at)
-	c := s.conversation(key)
-	defer s.release(c)
+	live := s.liveSession(key)
+	defer s.release(live)
 	var ids []bindingID
-	for _, t := range c.threads {
-		if t.binding != nil {
-			ids = append(ids, t.id)
+	for _, m := range live.models {
+		if m.binding != nil {
+			ids = append(ids, m.id)
 		}
 	}
 	if len(ids) == 0 {
@@ -227,37 +201,24 @@ func (s *Store) ForgetSession(key string, at time.Time) (sequence uint64, err er
 	return s.unbind(ids, "operator", now)
 }
 
-// unbind drops bindings, with what they counted.
-func (s *Store) unbind(ids []bindingID, cause string, now time.Time) (sequence uint64, err error) {
-	entries := make([]entry, 0, len(ids))
-	rows := make([]*bindingRow, 0, len(ids))
-	for _, id := range ids {
-		row, err := first[*bindingRow](s.db.Txn(false), tableBindings, id)
-		if err != nil {
-			return 0, err
+// SessionAccount is the account of the session's most recently accepted binding.
+func (s *Store) SessionAccount(session string) (quota.AccountID, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session = boundedSession(providerOf(session), session)
+	if session == "" {
+		return quota.AccountID{}, false
+	}
+	live := s.liveSession(session)
+	defer s.release(live)
+	var newest *liveModel
+	for _, m := range live.models {
+		if m.binding != nil && (newest == nil || m.lastUsed().After(newest.lastUsed())) {
+			newest = m
 		}
-		if row != nil {
-			rows = append(rows, row)
-			entries = append(entries, &unbind{Session: id.session, Model: id.model, Cause: cause})
-		}
 	}
-	if len(entries) == 0 {
-		return 0, nil
+	if newest == nil {
+		return quota.AccountID{}, false
 	}
-	if sequence, err = s.commit(entries...); err != nil {
-		return 0, fmt.Errorf("unbind: %w", err)
-	}
-	for _, row := range rows {
-		s.held = s.held.minus(row.space())
-		var active bool
-		var cadence float64
-		if c := s.conversations[row.Session]; c != nil {
-			t := c.thread(row.Model)
-			active, cadence = t.active, t.cadence.Value(now)
-			t.binding, t.active, t.cadence = nil, false, quota.Faded{}
-		}
-		s.unsettle(row, active, s.accounts[row.account()], cadence, now)
-	}
-	s.notify()
-	return sequence, nil
+	return newest.binding.account(), true
 }

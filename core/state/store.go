@@ -47,39 +47,28 @@ type Store struct {
 	sequence uint64
 	entries  uint64
 	fit      float64
-	room     space // for bindings
+	limit    space // for bindings
 	idle     time.Duration
 
 	accounts   map[quota.AccountID]*account
 	configured []*account                  // in configuration order
 	providers  map[string][]*quota.Account // the same, of each provider
 
-	conversations map[string]*conversation
-	touched       []*thread // whose row is older than what is known in memory
-	attempts      map[uint64]*attempt
-	reservations  int
-	held          space // by bindings
+	live         map[string]*liveSession
+	touched      []*liveModel // whose row is older than what is known in memory
+	attempts     map[uint64]*attempt
+	reservations int
+	used         space // by bindings
 
 	demand        quota.Demand
 	demandWriting writing
 	periods       periods
 	expired       time.Time // when idle bindings were last looked for
 
-	clock   wallClock
-	changed chan struct{}
-	recent  decisions
-	closed  bool
-}
-
-// account is an account with what is kept beside its clocks.
-type account struct {
-	*quota.Account
-	config      AccountConfig
-	configured  bool
-	switchedOff bool
-	login       string
-	bindings    int
-	writing     writing
+	clock     wallClock
+	changed   chan struct{}
+	decisions decisions
+	closed    bool
 }
 
 // Open recovers the state that log holds. An error that is errors.ErrUnsupported says that a newer release wrote it.
@@ -90,11 +79,11 @@ func Open(log Log, settings Settings) (*Store, error) {
 	}
 	s := &Store{
 		log: log, db: db,
-		accounts:      make(map[quota.AccountID]*account),
-		providers:     make(map[string][]*quota.Account),
-		conversations: make(map[string]*conversation),
-		attempts:      make(map[uint64]*attempt),
-		changed:       make(chan struct{}),
+		accounts:  make(map[quota.AccountID]*account),
+		providers: make(map[string][]*quota.Account),
+		live:      make(map[string]*liveSession),
+		attempts:  make(map[uint64]*attempt),
+		changed:   make(chan struct{}),
 	}
 	s.set(settings)
 	if err := s.recover(); err != nil {
@@ -104,12 +93,12 @@ func Open(log Log, settings Settings) (*Store, error) {
 }
 
 func (s *Store) set(settings Settings) {
-	s.fit, s.room, s.idle = placement.DefaultFit, space{DefaultMaxBindings, maxBindingBytes}, DefaultIdle
+	s.fit, s.limit, s.idle = placement.DefaultFit, space{DefaultMaxBindings, maxBindingBytes}, DefaultIdle
 	if settings.Fit != nil {
 		s.fit = *settings.Fit
 	}
 	if settings.MaxBindings > 0 {
-		s.room.bindings = settings.MaxBindings
+		s.limit.bindings = settings.MaxBindings
 	}
 	if settings.Idle > 0 {
 		s.idle = settings.Idle
@@ -227,7 +216,7 @@ func (s *Store) Tick(at time.Time) error {
 		s.notify()
 	}
 	err := s.flush(now, false)
-	overdue := !s.held.within(s.room) || now.Sub(s.expired) >= expireInterval || now.Before(s.expired)
+	overdue := !s.used.within(s.limit) || now.Sub(s.expired) >= expireInterval || now.Before(s.expired)
 	if overdue {
 		s.expired = now
 	}

@@ -1,9 +1,9 @@
 package state
 
 import (
+	"fmt"
 	"time"
 
-	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
 )
 
@@ -77,29 +77,46 @@ type Move struct {
 	Cause string    `json:"cause,omitempty"`
 }
 
-// Explanation is why a session is where it is, and what would happen to its next request.
-type Explanation struct {
-	// Session is nil for one that would be new.
-	Session *SessionView `json:"session,omitempty"`
-	Model   string       `json:"model,omitempty"`
-	// Last is the newest decision that chose an account for it in this life of the process.
-	Last *placement.Decision `json:"last,omitempty"`
-	// Now is what the next request would get. Its candidates are listed even when the session stays.
-	Now placement.Decision `json:"now"`
+// Accounts are all configured accounts as people see them, in configuration order.
+func (s *Store) Accounts(at time.Time) []AccountView {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.moment(at)
+	views := make([]AccountView, 0, len(s.configured))
+	for _, a := range s.configured {
+		views = append(views, s.view(a, now))
+	}
+	return views
 }
 
-// Stats are counts for metrics and doctor.
-type Stats struct {
-	Bindings      int `json:"bindings"`
-	Conversations int `json:"conversations"`
-	LiveSessions  int `json:"live_sessions"`
-	Blockers      int `json:"blockers"`
-	InFlight      int `json:"in_flight"`
-	Reservations  int `json:"reservations"`
-	// Entries appended by this process; Sequence of the last, Durable of the last on disk.
-	Entries  uint64 `json:"entries"`
-	Sequence uint64 `json:"sequence"`
-	Durable  uint64 `json:"durable"`
-	// ClockHeld: the wall clock says something implausible, and the last good time is used.
-	ClockHeld bool `json:"clock_held"`
+// AccountByID is one account as people see it.
+func (s *Store) AccountByID(id quota.AccountID, at time.Time) (AccountView, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.accounts[id]
+	if a == nil || !a.configured {
+		return AccountView{}, fmt.Errorf("read %s: %w", id, ErrUnknownAccount)
+	}
+	return s.view(a, s.moment(at)), nil
+}
+
+// Enabled reports whether the account is configured, enabled, and not switched off.
+func (s *Store) Enabled(id quota.AccountID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.accounts[id]
+	return a != nil && a.Enabled
+}
+
+func (s *Store) view(a *account, now time.Time) AccountView {
+	s.settle(a, now)
+	v := AccountView{
+		ID: a.ID, Enabled: a.Enabled, Configured: a.config.Enabled, SwitchedOff: a.switchedOff,
+		SignedOut: a.SignedOut(), Unmetered: a.Unmetered, AllowOverage: a.AllowOverage, Models: a.Models,
+		Windows: a.Views(now), Blockers: a.AllBlockers(now), Cooldowns: a.Cooldowns(now),
+		InFlight: int(a.InFlight.Total()), LiveSessions: a.LiveSessions, Bindings: a.bindings,
+		Completed: a.Completed.Clone(), PlacedAt: a.PlacedAt,
+	}
+	v.Usable = a.Enabled && !a.Blocked("", false, now)
+	return v
 }
