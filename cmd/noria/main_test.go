@@ -262,7 +262,7 @@ func TestBadInputIsAnErrorWithARemedy(t *testing.T) {
 		{"no configuration", func(w *world) []string { return []string{"serve", "-config", w.path("none.hcl")} },
 			78, []string{"No configuration file", "noria init"}},
 		{"a configuration that may not be read as a file", func(w *world) []string { return []string{"serve", "-config", w.dir} },
-			78, []string{"it is no regular file"}},
+			78, []string{"it is not a regular file"}},
 		{"an unknown provider", func(w *world) []string {
 			return []string{"serve", "-config", w.config("provider \"claud\" {}\n")}
 		}, 78, []string{"Unknown provider", `Did you mean "claude"?`}},
@@ -288,7 +288,7 @@ func TestBadInputIsAnErrorWithARemedy(t *testing.T) {
 				w.Fatal(err)
 			}
 			return []string{"serve", "-config", w.config(w.acme(w.path("acme")))}
-		}, 78, []string{`noria.hcl:5,10`, "no regular file", "A plugin is an executable file"}},
+		}, 78, []string{`noria.hcl:5,10`, "not a regular file", "A plugin is an executable file"}},
 		{"a plugin that is not there", func(w *world) []string {
 			return []string{"serve", "-config", w.config(w.acme(w.path("none")))}
 		}, 78, []string{`noria.hcl:5,10`, "no executable at the configured path", `Set path in plugin "acme"`}},
@@ -463,7 +463,7 @@ func TestCommandsOfARunningDaemon(t *testing.T) {
 		{[]string{"explain", "-new", "simulated"}, 3, "no account can serve"},
 		{[]string{"accounts", "enable", "simulated/a"}, 0, "simulated/a is enabled.\n"},
 		{[]string{"explain", "-new", "simulated"}, 0, "simulated/a"},
-		{[]string{"reload"}, 0, "Nothing differs.\n"},
+		{[]string{"reload"}, 0, "Nothing has changed.\n"},
 		{[]string{"state", "export"}, 0, `"bindings": []`},
 		{[]string{"token", "show"}, 0, "\n"},
 		{[]string{"doctor"}, 0, "valid, and the plugins agree"},

@@ -101,7 +101,7 @@ func (d *daemon) forecast(provider, model string) placement.Forecast {
 func (d *daemon) knownProvider(provider string) error {
 	if _, ok := d.setup.Load().Config.Provider(provider); !ok {
 		err := api.Errorf(api.CodeNotFound, "no provider %q is configured", provider)
-		err.Remedy = "see noria accounts list"
+		err.Remedy = "\"noria accounts list\" shows those that are"
 		return err
 	}
 	return nil
@@ -113,14 +113,14 @@ func (d *daemon) Events(_ context.Context, after uint64, limit int) ([]api.Event
 }
 
 // WatchEvents sends events as they come until ctx ends or send fails.
-func (d *daemon) WatchEvents(ctx context.Context, after uint64, send func(api.Event) error) error {
+func (d *daemon) WatchEvents(ctx context.Context, after uint64, send func(api.FollowedEvent) error) error {
 	follower := d.recorder.list.Follow(after)
 	for {
-		event, _, err := follower.Next(ctx)
+		event, missed, err := follower.Next(ctx)
 		if err != nil {
 			return nil //nolint:nilerr // the end of ctx is the ordinary end of a watch
 		}
-		if err := send(event); err != nil {
+		if err := send(api.FollowedEvent{Event: event, Missed: missed}); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/config"
@@ -13,10 +14,12 @@ import (
 
 // Accounts in configuration order.
 func (d *daemon) Accounts(context.Context) ([]api.Account, error) {
-	views := d.store.Accounts(d.clock.Now())
+	now := d.clock.Now()
+	views := d.store.Accounts(now)
+	freshSince := now.Add(-2 * d.setup.Load().Config.Telemetry.Refresh)
 	accounts := make([]api.Account, 0, len(views))
 	for _, view := range views {
-		accounts = append(accounts, accountOf(view, d.probes.of(view.ID)))
+		accounts = append(accounts, accountOf(view, d.probes.of(view.ID), freshSince))
 	}
 	return accounts, nil
 }
@@ -36,7 +39,7 @@ func (d *daemon) account(ctx context.Context, id quota.AccountID) (api.Account, 
 
 func unknownAccount(id quota.AccountID) *api.Error {
 	err := api.Errorf(api.CodeNotFound, "no account %s is configured", id)
-	err.Remedy = "see noria accounts list"
+	err.Remedy = "\"noria accounts list\" shows them"
 	return err
 }
 
@@ -93,7 +96,7 @@ func (d *daemon) RefreshAccounts(ctx context.Context, ids []quota.AccountID) ([]
 	return d.Accounts(ctx)
 }
 
-func accountOf(view state.AccountView, probe probe) api.Account {
+func accountOf(view state.AccountView, probe probe, freshSince time.Time) api.Account {
 	account := api.Account{
 		Provider: view.ID.Provider, Name: view.ID.Name, Enabled: view.Enabled, Models: view.Models,
 		Auth: probe.login, ProbeError: probe.failure, Overage: string(config.OverageAvoid), Usable: view.Usable, Sessions: view.Bindings, InFlight: view.InFlight,
@@ -118,14 +121,14 @@ func accountOf(view state.AccountView, probe probe) api.Account {
 	for _, w := range view.Windows {
 		account.Windows = append(account.Windows, api.Window{
 			ID: w.ID, Kind: w.Kind, Label: w.Label, LengthSeconds: int64(w.Length.Seconds()), Models: w.Models,
-			State: string(w.State), UsedPercent: w.UsedPercent, RemainingPercent: w.RemainingPercent, Estimated: w.Estimated,
+			State: windowState(w, freshSince), UsedPercent: w.UsedPercent, RemainingPercent: w.RemainingPercent, Estimated: w.Estimated,
 			ResetsAt: w.ResetsAt, Predicted: w.Predicted, Source: w.Source, ObservedAt: w.ObservedAt,
 		})
 	}
 	for _, b := range view.Blockers {
 		account.Blockers = append(account.Blockers, api.Blocker{
 			Cause: b.Cause, Model: b.Model, Window: b.Window, Reason: b.Reason,
-			ClearsAt: b.ClearsAt, NoLaterThan: b.NoLaterThan, ObservedAt: b.ObservedAt,
+			ClearsAt: b.ClearsAt, NoLaterThan: b.NoLaterThan, ObservedAt: b.ObservedAt, Shown: b.Shown,
 		})
 	}
 	for _, c := range view.Cooldowns {
@@ -134,4 +137,12 @@ func accountOf(view state.AccountView, probe probe) api.Account {
 		})
 	}
 	return account
+}
+
+// windowState calls only what was read of late fresh. Older readings are as good for placement, but people should see it.
+func windowState(w quota.WindowView, freshSince time.Time) string {
+	if w.State == quota.ViewFresh && w.ObservedAt.Before(freshSince) {
+		return "observed"
+	}
+	return string(w.State)
 }

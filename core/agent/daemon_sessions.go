@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/events"
@@ -31,11 +32,32 @@ func (d *daemon) Sessions(_ context.Context, filter api.SessionFilter) ([]api.Se
 		wanted.Account = account
 	}
 	views := d.store.Sessions(wanted)
+	if len(views) == 0 {
+		if err := d.filterKnown(wanted); err != nil {
+			return nil, err
+		}
+	}
 	sessions := make([]api.Session, 0, len(views))
 	for _, view := range views {
 		sessions = append(sessions, sessionOf(view))
 	}
 	return sessions, nil
+}
+
+// filterKnown says of a filter that finds nothing whether it names what there is. Sessions may live on an account that is
+// no longer configured, and are listed then.
+func (d *daemon) filterKnown(filter state.SessionFilter) error {
+	if filter.Provider != "" {
+		if err := d.knownProvider(filter.Provider); err != nil {
+			return err
+		}
+	}
+	if filter.Account != (quota.AccountID{}) {
+		if _, err := d.store.AccountByID(filter.Account, d.clock.Now()); err != nil {
+			return unknownAccount(filter.Account)
+		}
+	}
+	return nil
 }
 
 // accountNamed finds an account by provider/name, or by its name alone when that says enough.
@@ -53,10 +75,12 @@ func (d *daemon) accountNamed(provider, name string) (quota.AccountID, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return quota.AccountID{}, unknownAccount(quota.AccountID{Provider: provider, Name: name})
+		return quota.AccountID{}, &api.Error{
+			Code: api.CodeNotFound, Message: fmt.Sprintf("no account is named %q", name), Remedy: "\"noria accounts list\" shows them",
+		}
 	}
-	err := api.Errorf(api.CodeAmbiguous, "%d accounts are named %s", len(found), name)
-	err.Remedy = "name it as provider/name"
+	err := api.Errorf(api.CodeAmbiguous, "%d accounts are named %q", len(found), name)
+	err.Remedy = "write PROVIDER/NAME"
 	return quota.AccountID{}, err
 }
 
@@ -84,11 +108,12 @@ func (d *daemon) find(subject string) (state.SessionView, error) {
 	}
 	if len(keys) > 1 {
 		return state.SessionView{}, &api.Error{
-			Code: api.CodeAmbiguous, Message: "several sessions begin so", Remedy: "give more of it",
+			Code: api.CodeAmbiguous, Message: fmt.Sprintf("more than one session matches %q", subject), Remedy: "write more of it",
 		}
 	}
 	return state.SessionView{}, &api.Error{
-		Code: api.CodeNotFound, Message: "no session begins so", Remedy: "see noria sessions list",
+		Code: api.CodeNotFound, Message: fmt.Sprintf("no session matches %q", subject),
+		Remedy: "\"noria sessions list\" shows them; the beginning of a key, an identity or a hash is enough",
 	}
 }
 
@@ -100,7 +125,7 @@ func (d *daemon) MoveSession(ctx context.Context, subject string, account quota.
 	}
 	if account.Provider != view.Provider {
 		return api.SessionDetail{}, &api.Error{
-			Code: api.CodeRefused, Message: "the session is one of provider " + view.Provider,
+			Code: api.CodeRefused, Message: fmt.Sprintf("%s is a session of %s, and %s is no account of it", view.Key, view.Provider, account),
 			Remedy: "sessions never change their provider",
 		}
 	}
@@ -148,9 +173,16 @@ func (d *daemon) Explain(_ context.Context, req api.ExplainRequest) (api.Explana
 		return api.Explanation{Model: req.Model, Now: &why.Now}, nil
 	}
 	if decision, ok := d.store.RequestDecision(req.Subject); ok {
+		if req.Model != "" {
+			return api.Explanation{}, api.Errorf(api.CodeInvalid, "%s is a request and has its model; leave the model out", req.Subject)
+		}
 		return d.explainRequest(req.Subject, decision), nil
 	}
 	view, err := d.find(req.Subject)
+	var unknown *api.Error
+	if errors.As(err, &unknown) && unknown.Code == api.CodeNotFound {
+		unknown.Message += ", and no request of that id is remembered"
+	}
 	if err != nil {
 		return api.Explanation{}, err
 	}

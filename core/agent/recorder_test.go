@@ -2,13 +2,16 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/events"
 	"github.com/noria-dev/noria/core/proxy"
 )
@@ -41,5 +44,24 @@ func TestARequestRefusedBeforeItsRouteIsKnownHasNone(t *testing.T) {
 	r.Record(proxy.Event{Operation: "refused", Outcome: "refused", Reason: "unknown_path"})
 	if got := r.list.Recent(1, nil)[0]; got.Route != "" || got.Reason != "unknown_path" {
 		t.Errorf("route %q, reason %q", got.Route, got.Reason)
+	}
+}
+
+func TestAFollowerIsToldHowManyEventsItMissed(t *testing.T) {
+	d := &daemon{&Agent{recorder: &recorder{list: events.NewList(2)}}}
+	for range 5 {
+		d.recorder.list.Record(events.Event{Operation: events.OperationReload})
+	}
+	enough := errors.New("enough")
+	var sequences, missed []uint64
+	err := d.WatchEvents(t.Context(), 1, func(e api.FollowedEvent) error {
+		sequences, missed = append(sequences, e.Sequence), append(missed, e.Missed)
+		if len(sequences) == 2 {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || !slices.Equal(sequences, []uint64{4, 5}) || !slices.Equal(missed, []uint64{2, 0}) {
+		t.Errorf("events %v after %v missed, error %v", sequences, missed, err)
 	}
 }

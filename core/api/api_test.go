@@ -95,9 +95,9 @@ func (d *fakeDaemon) Forecast(_ context.Context, provider, model string) (placem
 func (d *fakeDaemon) Events(_ context.Context, after uint64, limit int) ([]api.Event, error) {
 	return nil, d.note("events %d %d", after, limit)
 }
-func (d *fakeDaemon) WatchEvents(ctx context.Context, after uint64, send func(api.Event) error) error {
+func (d *fakeDaemon) WatchEvents(ctx context.Context, after uint64, send func(api.FollowedEvent) error) error {
 	for i := range uint64(3) {
-		if err := send(api.Event{Sequence: after + 1 + i, Operation: events.OperationBound}); err != nil {
+		if err := send(api.FollowedEvent{Event: api.Event{Sequence: after + 1 + i, Operation: events.OperationBound}, Missed: i}); err != nil {
 			return err
 		}
 	}
@@ -322,9 +322,9 @@ func TestImportTakesMoreThanOtherCallsAndIsBounded(t *testing.T) {
 func TestFollowedEventsComeInOrderUntilTheReaderLeaves(t *testing.T) {
 	client := serve(t, &fakeDaemon{})
 	enough := errors.New("enough")
-	var got []uint64
-	err := client.FollowEvents(t.Context(), 41, func(e api.Event) error {
-		got = append(got, e.Sequence)
+	var got, missed []uint64
+	err := client.FollowEvents(t.Context(), 41, func(e api.FollowedEvent) error {
+		got, missed = append(got, e.Sequence), append(missed, e.Missed)
 		if len(got) == 3 {
 			return enough
 		}
@@ -335,6 +335,9 @@ func TestFollowedEventsComeInOrderUntilTheReaderLeaves(t *testing.T) {
 	}
 	if diff := cmp.Diff([]uint64{42, 43, 44}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]uint64{0, 1, 2}, missed); diff != "" {
+		t.Errorf("missed (-want +got):\n%s", diff)
 	}
 }
 
@@ -350,7 +353,7 @@ func TestFollowedEventsEndWithTheDaemon(t *testing.T) {
 	client := api.NewClient(socket)
 	defer client.Close()
 	closed := make(chan error, 1)
-	err = client.FollowEvents(t.Context(), 0, func(e api.Event) error {
+	err = client.FollowEvents(t.Context(), 0, func(e api.FollowedEvent) error {
 		if e.Sequence == 3 {
 			go func() { closed <- server.Close(context.Background()) }()
 		}

@@ -153,7 +153,7 @@ func (c *Client) Events(ctx context.Context, after uint64, limit int) ([]Event, 
 
 // FollowEvents calls receive with events after that sequence as they come, until ctx ends, the daemon ends (nil), or
 // receive fails.
-func (c *Client) FollowEvents(ctx context.Context, after uint64, receive func(Event) error) error {
+func (c *Client) FollowEvents(ctx context.Context, after uint64, receive func(FollowedEvent) error) error {
 	query := url.Values{"after": {strconv.FormatUint(after, 10)}}
 	answer, err := c.do(ctx, http.MethodGet, "events/follow", query, nil)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *Client) FollowEvents(ctx context.Context, after uint64, receive func(Ev
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var event Event
+		var event FollowedEvent
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			return fmt.Errorf("read event: %w", err)
 		}

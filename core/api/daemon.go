@@ -45,7 +45,7 @@ type Daemon interface {
 	// Events after that sequence, oldest first, at most limit.
 	Events(ctx context.Context, after uint64, limit int) ([]Event, error)
 	// WatchEvents sends events after that sequence as they come until ctx ends or send fails.
-	WatchEvents(ctx context.Context, after uint64, send func(Event) error) error
+	WatchEvents(ctx context.Context, after uint64, send func(FollowedEvent) error) error
 
 	// Reload reads the configuration again. A configuration with errors is no error of Reload.
 	Reload(ctx context.Context) (ReloadResult, error)

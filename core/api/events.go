@@ -7,6 +7,13 @@ import (
 	"net/http"
 )
 
+// FollowedEvent is an event as a follower gets it. Missed counts the events between the last one that the follower got and
+// this one: it was too slow, and the list holds them no longer.
+type FollowedEvent struct {
+	Event
+	Missed uint64 `json:"missed,omitempty"`
+}
+
 func (s *Server) events(r *http.Request) ([]Event, error) {
 	query := r.URL.Query()
 	after, err := number(query.Get("after"), 0, math.MaxUint64)
@@ -37,7 +44,7 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	// However it ends, the connection ends with it and there is nothing more to say.
-	_ = s.daemon.WatchEvents(ctx, after, func(event Event) error {
+	_ = s.daemon.WatchEvents(ctx, after, func(event FollowedEvent) error {
 		if err := encoder.Encode(event); err != nil {
 			return err
 		}

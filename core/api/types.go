@@ -114,7 +114,8 @@ type Window struct {
 	// LengthSeconds is 0 when the provider states none.
 	LengthSeconds int64    `json:"length_seconds,omitempty"`
 	Models        []string `json:"models,omitempty"`
-	// State is fresh, pending, not_exposed, awaiting_first_use, stale, rolled, exhausted or unknown.
+	// State is fresh, observed, pending, not_exposed, awaiting_first_use, stale, rolled, exhausted or unknown. What was read
+	// longer ago than twice the refresh interval is observed and no longer fresh.
 	State string `json:"state"`
 	// UsedPercent and RemainingPercent are absent when unknown.
 	UsedPercent      *float64 `json:"used_percent,omitempty"`
@@ -140,6 +141,8 @@ type Blocker struct {
 	ClearsAt    time.Time `json:"clears_at,omitzero"`
 	NoLaterThan time.Time `json:"no_later_than,omitzero"`
 	ObservedAt  time.Time `json:"observed_at"`
+	// Shown: nothing but telemetry says that the window is used up. It keeps new sessions away and moves none.
+	Shown bool `json:"shown,omitempty"`
 	// Cooldown: a short pause, which moves no session.
 	Cooldown bool `json:"cooldown,omitempty"`
 }

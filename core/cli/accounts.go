@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/posener/complete"
 
 	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/quota"
 )
 
 func (p *Program) accountsCommands() []*command {
@@ -33,8 +36,8 @@ func (p *Program) accountsCommands() []*command {
 func (p *Program) switchCommand(action, synopsis string, enabled bool) *command {
 	c := p.newCommand("accounts "+action, "PROVIDER/NAME", synopsis).withJSON()
 	c.about = `
-Turns the operator's switch of an account. It stays turned over restarts. An account serves when it is
-enabled here and in noria.hcl. Sessions of a disabled account are placed anew at their next request.`
+Switches an account on or off by hand; that outlives restarts. An account serves when it is enabled here
+and in noria.hcl. Sessions on an account that is disabled are placed again at their next request.`
 	c.examples = []string{"noria accounts " + action + " claude/work"}
 	c.predict = c.predictAccounts()
 	c.run = func(ctx context.Context, args, _ []string) error {
@@ -57,14 +60,34 @@ enabled here and in noria.hcl. Sessions of a disabled account are placed anew at
 
 func (p *Program) refreshCommand() *command {
 	c := p.newCommand("accounts refresh", "[PROVIDER/NAME ...]", "Read the quota of accounts now").withJSON()
-	c.about = "Reads the quota of the named accounts from their official sources now, of all when none is named."
+	c.about = `
+Reads the quota of the named accounts, or of all when none is named, from their official sources now. What
+a provider tells only with the answers to requests stays as it was.`
 	c.examples = []string{"noria accounts refresh", "noria accounts refresh codex/main"}
 	c.predict = c.predictAccounts()
 	c.run = func(ctx context.Context, args, _ []string) error {
 		accounts, err := c.client().RefreshAccounts(ctx, args)
-		return c.printAccounts(accounts, err)
+		if err := c.printAccounts(accounts, err); err != nil || c.json {
+			return err
+		}
+		return c.printPending(accounts)
 	}
 	return c
+}
+
+// printPending tells of accounts about which a read says nothing.
+func (c *command) printPending(accounts []api.Account) error {
+	pending := func(w api.Window) bool { return w.State == string(quota.ViewPending) }
+	var names []string
+	for _, a := range accounts {
+		if slices.ContainsFunc(a.Windows, pending) {
+			names = append(names, a.ID().String())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return c.printf("\nPending windows of %s: the source has not told them; some come only with the answer to a request.\n", text(strings.Join(names, ", ")))
 }
 
 func (c *command) printAccounts(accounts []api.Account, err error) error {
@@ -81,17 +104,6 @@ func (c *command) printAccounts(accounts []api.Account, err error) error {
 
 // predictAccounts completes the names of accounts when a daemon runs.
 func (c *command) predictAccounts() complete.Predictor {
-	return complete.PredictFunc(func(complete.Args) []string {
-		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
-		defer cancel()
-		accounts, err := c.client().Accounts(ctx)
-		if err != nil {
-			return nil
-		}
-		names := make([]string, len(accounts))
-		for i, a := range accounts {
-			names[i] = text(a.ID().String())
-		}
-		return names
-	})
+	return predict(func(ctx context.Context) ([]api.Account, error) { return c.client().Accounts(ctx) },
+		func(a api.Account) string { return a.ID().String() })
 }

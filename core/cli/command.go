@@ -10,14 +10,20 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/posener/complete"
 
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/config"
+	"github.com/noria-dev/noria/core/internal/nearest"
 )
+
+// defaultLimit of lists.
+const defaultLimit = 100
 
 // command is one command. It is made anew for every use.
 type command struct {
@@ -29,6 +35,8 @@ type command struct {
 	about    string
 	// examples are command lines without the prompt.
 	examples []string
+	// group: it stands for the commands that have its name in front, and does nothing by itself.
+	group bool
 	// passes: what follows -- is another program's and comes as rest.
 	passes bool
 	// predict completes arguments; nil: nothing.
@@ -56,6 +64,20 @@ func (c *command) withJSON() *command {
 	return c
 }
 
+// limitFlag adds -limit for a list of such things.
+func (c *command) limitFlag(things string) *int {
+	limit := defaultLimit
+	c.flags.Func("limit", fmt.Sprintf("at most `N` %s (default %d)", things, defaultLimit), func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return errors.New("it wants a whole number")
+		}
+		limit = n
+		return nil
+	})
+	return &limit
+}
+
 // Synopsis is the line in the list of commands.
 func (c *command) Synopsis() string { return c.synopsis }
 
@@ -65,6 +87,9 @@ func (c *command) Help() string {
 	usage := "noria " + c.name + " [flags]"
 	if c.args != "" {
 		usage += " " + c.args
+	}
+	if c.group {
+		usage = "noria " + c.name + " COMMAND [flags]"
 	}
 	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", usage, indented(c.about))
 	if len(c.examples) > 0 {
@@ -81,11 +106,21 @@ func (c *command) Help() string {
 		}
 		fmt.Fprintf(&b, "  -%-24s %s\n", f.Name+value, doc)
 	})
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n") // the library ends the line
+}
+
+// HelpTemplate puts the commands of a group below its help.
+func (c *command) HelpTemplate() string {
+	return `{{.Help}}{{if .Subcommands}}
+
+Commands:
+{{range .Subcommands}}
+  {{.NameAligned}}  {{.Synopsis}}{{end}}{{end}}`
 }
 
 func indented(text string) string {
-	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
+	indented := "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
+	return strings.ReplaceAll(indented, "\n  \n", "\n\n")
 }
 
 // AutocompleteArgs completes arguments in a shell.
@@ -94,6 +129,26 @@ func (c *command) AutocompleteArgs() complete.Predictor {
 		return complete.PredictNothing
 	}
 	return c.predict
+}
+
+// completionTime is how long a shell may wait for names.
+const completionTime = 500 * time.Millisecond
+
+// predict completes the names of what a daemon lists.
+func predict[T any](list func(context.Context) ([]T, error), name func(T) string) complete.Predictor {
+	return complete.PredictFunc(func(complete.Args) []string {
+		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+		defer cancel()
+		found, err := list(ctx)
+		if err != nil {
+			return nil
+		}
+		names := make([]string, len(found))
+		for i, thing := range found {
+			names[i] = text(name(thing))
+		}
+		return names
+	})
 }
 
 // AutocompleteFlags completes flags in a shell.
@@ -126,7 +181,7 @@ func (c *command) Run(arguments []string) int {
 	args, err := c.parse(own)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		_, _ = fmt.Fprint(c.program.Stdout, c.Help())
+		_, _ = fmt.Fprintln(c.program.Stdout, c.Help())
 		return exitDone
 	case err != nil:
 		return c.report(err)
@@ -148,10 +203,7 @@ func (c *command) parse(arguments []string) (args []string, err error) {
 			if errors.Is(err, flag.ErrHelp) {
 				return nil, err
 			}
-			if c.passes && strings.HasPrefix(err.Error(), "flag provided but not defined") {
-				return nil, usagef("%v; what is for the client itself goes after --", err)
-			}
-			return nil, usagef("%v", err)
+			return nil, c.flagError(err)
 		}
 		if arguments = c.flags.Args(); len(arguments) > 0 {
 			args, arguments = append(args, arguments[0]), arguments[1:]
@@ -160,10 +212,27 @@ func (c *command) parse(arguments []string) (args []string, err error) {
 	return args, nil
 }
 
-// groupCommand stands for commands that have its name in front, and does nothing by itself.
+// flagError says which flag was meant.
+func (c *command) flagError(err error) error {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	switch {
+	case unknown && c.passes:
+		return usagef("there is no flag -%s; put the arguments of the client itself after --", name)
+	case !unknown:
+		return usagef("%v", err)
+	}
+	var known []string
+	c.flags.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
+	if best := nearest.Word(name, known); best != "" {
+		return usagef("there is no flag -%s; did you mean -%s?", name, best)
+	}
+	return usagef("there is no flag -%s", name)
+}
+
+// groupCommand stands for its members.
 func (p *Program) groupCommand(name, synopsis string, members ...string) *command {
 	c := p.newCommand(name, "", synopsis)
-	c.about = synopsis + "."
+	c.group, c.about = true, synopsis+"."
 	for _, member := range members {
 		c.examples = append(c.examples, "noria "+member)
 	}
@@ -193,19 +262,14 @@ func (c *command) exactly(n int, args []string) error {
 	return nil
 }
 
-func (c *command) printJSON(value any) error {
-	encoder := json.NewEncoder(c.program.Stdout)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return fmt.Errorf("print JSON: %w", err)
-	}
-	return nil
-}
+func (c *command) printJSON(value any) error { return c.encode(value, "  ") }
 
 // printJSONLine prints one value on one line, for streams.
-func (c *command) printJSONLine(value any) error {
+func (c *command) printJSONLine(value any) error { return c.encode(value, "") }
+
+func (c *command) encode(value any, indent string) error {
 	encoder := json.NewEncoder(c.program.Stdout)
+	encoder.SetIndent("", indent)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
 		return fmt.Errorf("print JSON: %w", err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/google/renameio/v2"
 	"github.com/posener/complete"
@@ -71,18 +72,28 @@ changes nothing and ends with 1 when the file would change.`
 			if err := c.printf("%s\n", text(path)); err != nil {
 				return err
 			}
+			c.errorf("%s is not in canonical style; \"noria config fmt\" rewrites it.\n", text(path))
 			return &exitError{code: exitFailed}
 		}
-		info, err := os.Stat(path)
-		if err != nil {
-			return fmt.Errorf("format configuration: %w", err)
-		}
-		if err := renameio.WriteFile(path, after, info.Mode().Perm(), renameio.IgnoreUmask()); err != nil {
+		if err := replaceFile(path, after); err != nil {
 			return fmt.Errorf("format configuration: %w", err)
 		}
 		return c.printf("%s\n", text(path))
 	}
 	return c
+}
+
+// replaceFile writes the file anew with the mode that it has. A link to it stays a link.
+func replaceFile(path string, content []byte) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, content, info.Mode().Perm(), renameio.IgnoreUmask())
 }
 
 func (p *Program) configShow() *command {

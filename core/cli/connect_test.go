@@ -2,16 +2,21 @@ package cli_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
-func TestConnectRunsTheLoginAndReadsTheAccountAnew(t *testing.T) {
+func TestConnectRunsTheLoginAndReadsTheAccountAgain(t *testing.T) {
 	for _, c := range []struct {
 		rule, account string
 		code          int
+		stderr        string
 	}{
-		{"a login that succeeds ends with 0", "claude/work", 0},
-		{"a login that fails ends with its own code", "claude/refused", 3},
+		{"a login that succeeds ends with 0", "claude/work", 0, ""},
+		{"a login that fails ends with its own code", "claude/refused", 3,
+			"Error: the login of claude/refused did not succeed: sh ended with exit code 3\n"},
+		{"a login that Ctrl-C ends", "claude/interrupted", 130,
+			"Error: the login of claude/interrupted did not succeed: sh was ended by a signal (interrupt)\n"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			inPrivateHome(t)
@@ -19,8 +24,14 @@ func TestConnectRunsTheLoginAndReadsTheAccountAnew(t *testing.T) {
 			t.Setenv("OTHER", "x")
 			d := &fakeDaemon{}
 			serve(t, d)
-			if code, stdout, stderr := noria(t, "connect", c.account); code != c.code {
+			code, stdout, stderr := noria(t, "connect", c.account)
+			if code != c.code || (code == 0) != (stdout != "") {
 				t.Errorf("exit %d, want %d: %s%s", code, c.code, stdout, stderr)
+			}
+			_, name, _ := strings.Cut(c.account, "/")
+			line, rest, _ := strings.Cut(stderr, "\n")
+			if !strings.HasPrefix(line, "Logging in to "+c.account+" with: HOME_OF_IT=/home/user/."+name+" sh -c ") || rest != c.stderr {
+				t.Errorf("it says %q", stderr)
 			}
 			want := []string{"connect " + c.account, "connected " + c.account}
 			if got := d.noted(); !slices.Equal(got, want) {

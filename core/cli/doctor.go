@@ -16,6 +16,7 @@ import (
 	"github.com/noria-dev/noria/core/agent"
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/config"
+	"github.com/noria-dev/noria/core/internal/ansi"
 )
 
 // probeTime bounds each look at a listener.
@@ -67,7 +68,7 @@ func (c *command) printFindings(findings []finding) error {
 	t := &table{header: []string{"CHECK", "RESULT", "DETAIL"}}
 	for _, f := range findings {
 		r := t.add(f.Check, string(f.Result), f.Detail)
-		r.style[1] = map[result]string{good: styleGood, warning: styleWarn, problem: styleError}[f.Result]
+		r.style[1] = map[result]ansi.Style{good: ansi.Good, warning: ansi.Warn, problem: ansi.Error}[f.Result]
 		if f.Remedy != "" {
 			r.note("%s", f.Remedy)
 		}
@@ -124,7 +125,10 @@ func (c *command) examineConfig(ctx context.Context) []finding {
 
 // examineFiles looks at what must be the user's alone. What is wrong with the state directory is found with the configuration.
 func (c *command) examineFiles(file *config.File) []finding {
-	findings := []finding{examineMode("file of the configuration", file.Path, 0o022, "chmod go-w")}
+	var findings []finding
+	if file.WasRead() {
+		findings = append(findings, examineMode("configuration file", file.Path, 0o022, "chmod go-w"))
+	}
 	if file.CheckState() != nil {
 		return findings
 	}
@@ -139,7 +143,7 @@ func examineMode(check, path string, forbidden os.FileMode, remedy string) findi
 	case errors.Is(err, os.ErrNotExist):
 		return finding{check, good, path + " is not there yet", ""}
 	case err != nil:
-		return finding{check, problem, err.Error(), "see that this user may read it"}
+		return finding{check, problem, err.Error(), "make sure that this user may read it"}
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
 		return finding{check, problem, path + " belongs to another user", "run noria as its owner, or make it yours with chown"}
@@ -153,11 +157,12 @@ func examineMode(check, path string, forbidden os.FileMode, remedy string) findi
 // examineClock compares the clock with a file that was certainly written before now.
 func (c *command) examineClock(file *config.File) []finding {
 	now := c.program.Now()
+	shown := now.In(c.program.Location).Format("2 Jan 2006 15:04:05 MST")
 	info, err := os.Stat(file.Path)
 	if err == nil && info.ModTime().After(now.Add(time.Hour)) {
-		return []finding{{"clock", problem, fmt.Sprintf("it says %s, and %s was written later", now.Format(time.RFC3339), file.Path), "set the clock: resets are compared with it"}}
+		return []finding{{"clock", problem, fmt.Sprintf("it says %s, and %s was written later", shown, file.Path), "set the clock: resets are compared with it"}}
 	}
-	return []finding{{"clock", good, now.Format(time.RFC3339), ""}}
+	return []finding{{"clock", good, shown, ""}}
 }
 
 func (c *command) examineAbsence(err error) finding {
@@ -168,7 +173,7 @@ func (c *command) examineAbsence(err error) finding {
 	if errors.As(err, &refused) {
 		return finding{"daemon", problem, refused.Message, refused.Remedy}
 	}
-	return finding{"daemon", problem, err.Error(), "stop the daemon and start it anew"}
+	return finding{"daemon", problem, err.Error(), "restart the daemon"}
 }
 
 // examinePort tells whether a daemon could listen there.
@@ -176,7 +181,7 @@ func examinePort(address string) finding {
 	const check = "address"
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return finding{check, problem, fmt.Sprintf("%s cannot be listened on: %v", address, err), "end the program that holds it, or set another listen.address"}
+		return finding{check, problem, fmt.Sprintf("%s cannot be listened on: %v", address, err), "stop the program that holds it, or set another listen.address"}
 	}
 	if err := listener.Close(); err != nil {
 		return finding{check, warning, err.Error(), ""}
@@ -187,7 +192,7 @@ func examinePort(address string) finding {
 func (c *command) examineDaemon(ctx context.Context, file *config.File, s api.Status) []finding {
 	findings := []finding{{"daemon", good, fmt.Sprintf("version %s, pid %d, %s", s.Version, s.PID, s.State), ""}}
 	if s.Version != c.program.Version {
-		findings = append(findings, finding{"version", warning, fmt.Sprintf("the daemon is %s, this command %s", s.Version, c.program.Version), "start the daemon anew"})
+		findings = append(findings, finding{"version", warning, fmt.Sprintf("the daemon is %s, this command %s", s.Version, c.program.Version), "restart the daemon"})
 	}
 	findings = append(findings, examineJournal(s)...)
 	if file.Listen.TLSCert != "" {
@@ -279,7 +284,7 @@ func examineAccounts(accounts []api.Account) []finding {
 			if a.AuthDetail != "" {
 				f.Detail += ": " + a.AuthDetail
 			}
-			f.Remedy = fmt.Sprintf("see that this user can read its home or credential, or log in again with \"noria connect %s\"", a.ID())
+			f.Remedy = fmt.Sprintf("make sure that this user can read its home or credential, or log in again with \"noria connect %s\"", a.ID())
 		case a.ProbeError != "":
 			f.Result, f.Detail = warning, "last read of its quota failed: "+a.ProbeError
 			f.Remedy = fmt.Sprintf("try \"noria accounts refresh %s\"", a.ID())

@@ -9,6 +9,7 @@ import (
 	"github.com/noria-dev/noria/core/agent"
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/config"
+	"github.com/noria-dev/noria/core/internal/ansi"
 	"github.com/noria-dev/noria/core/internal/printable"
 )
 
@@ -97,7 +98,7 @@ func exitCodeOf(code api.Code) int {
 }
 
 func (c *command) complain(message, remedy string) {
-	c.errorf("%s: %s\n", c.style(c.program.Stderr, styleError, "Error"), printable.Text(message))
+	c.errorf("%s: %s\n", c.style(c.program.Stderr, ansi.Error, "Error"), printable.Text(message))
 	if remedy != "" {
 		c.errorf("  %s\n", printable.Text(remedy))
 	}

@@ -3,8 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/events"
+	"github.com/noria-dev/noria/core/internal/ansi"
 	"github.com/noria-dev/noria/core/placement"
 )
 
@@ -12,15 +16,19 @@ func (p *Program) explainCommand() *command {
 	c := p.newCommand("explain", "SESSION|REQUEST", "Say why an account was chosen").withJSON()
 	c.about = `
 Says where a session lives, how it came there, and what its next request would get: every account, what
-filtered it or its score, the arithmetic per window, and the forecast when nobody can serve. Nothing is
-placed by asking. A request is named by the x-noria-request header of its answer.
+filtered it or its score, the arithmetic for each window, and the forecast when nobody can serve. Nothing
+is placed by asking. A request is named by the x-noria-request header of its answer.
 
-With -new PROVIDER it says what a new session would get; the exit code is then 3 when nobody can serve.`
+With -new PROVIDER it says what a new session would get; the exit code is then 3 when nobody can serve.
+
+The columns of the arithmetic, where ~ is an estimate and - is not known:
+
+` + indented(placement.Columns)
 	c.examples = []string{"noria explain 7f3a", "noria explain -new claude -model claude-opus-4-1"}
 	c.predict = c.predictSessions()
 	var req api.ExplainRequest
 	c.flags.StringVar(&req.Provider, "new", "", "a new session of this `PROVIDER`")
-	c.flags.StringVar(&req.Model, "model", "", "`MODEL` of the new session")
+	c.flags.StringVar(&req.Model, "model", "", "`MODEL` that is asked for (default: the one that the session used last)")
 	c.run = func(ctx context.Context, args, _ []string) error {
 		switch {
 		case req.Provider == "":
@@ -49,95 +57,96 @@ With -new PROVIDER it says what a new session would get; the exit code is then 3
 }
 
 func (c *command) printExplanation(e api.Explanation) error {
-	p := c.program
+	told := false
 	if e.Session != nil {
-		if err := c.printSession(api.SessionDetail{Session: *e.Session, History: e.History}, nil); err != nil {
-			return err
-		}
-	} else if len(e.History) > 0 {
-		if err := c.printTable(p.eventTable(e.History)); err != nil {
+		told = true
+		if err := c.printSession(api.SessionDetail{Session: *e.Session}, nil); err != nil {
 			return err
 		}
 	}
-	if e.Last != nil {
-		if err := c.printDecision("\nWhen it was placed, "+p.ago(e.Last.At), e.Last); err != nil {
+	for _, part := range []struct {
+		lead     string
+		decision *placement.Decision
+	}{{c.pastLead(e), e.Last}, {nextLead(e), e.Now}} {
+		if part.decision == nil {
+			continue
+		}
+		if err := c.printDecision(told, part.lead, *part.decision); err != nil {
+			return err
+		}
+		told = true
+	}
+	return c.printPast(e)
+}
+
+func (c *command) pastLead(e api.Explanation) string {
+	if e.Last == nil {
+		return ""
+	}
+	subject := "it"
+	if e.Request != "" {
+		subject = "request " + e.Request
+	}
+	return fmt.Sprintf("When %s was placed%s, %s:", subject, forModel(e), c.program.ago(e.Last.At))
+}
+
+func nextLead(e api.Explanation) string {
+	if e.Session == nil {
+		return "A new session" + forModel(e) + ":"
+	}
+	return "Its next request" + forModel(e) + ":"
+}
+
+func forModel(e api.Explanation) string {
+	if e.Model == "" {
+		return ""
+	}
+	return " for model " + e.Model
+}
+
+func (c *command) printDecision(apart bool, lead string, d placement.Decision) error {
+	if apart {
+		if err := c.printf("\n"); err != nil {
 			return err
 		}
 	}
-	if e.Now != nil {
-		lead := "\nIts next request"
-		if e.Session == nil {
-			lead = "A new session"
+	if err := c.printf("%s\n", c.style(c.program.Stdout, ansi.Bold, text(lead))); err != nil {
+		return err
+	}
+	for line := range strings.Lines(placement.ExplainFor(d, c.program.when)) {
+		if err := c.printf("%s\n", text(strings.TrimSuffix(line, "\n"))); err != nil {
+			return err
 		}
-		return c.printDecision(lead, e.Now)
 	}
 	return nil
 }
 
-func (c *command) printDecision(lead string, d *placement.Decision) error {
-	if err := c.printf("%s: %s\n", lead, text(c.program.decisionText(d))); err != nil {
-		return err
-	}
-	if len(d.Candidates) == 0 {
-		return nil
-	}
-	if err := c.printf("\n"); err != nil {
-		return err
-	}
-	if err := c.printTable(candidateTable(d.Candidates)); err != nil {
-		return err
-	}
-	terms := termTable(d.Candidates)
-	if len(terms.rows) == 0 {
-		return nil
-	}
-	if err := c.printf("\n"); err != nil {
-		return err
-	}
-	return c.printTable(terms)
-}
+// toldEvents is how much of its past an explanation tells.
+const toldEvents = 20
 
-func (p *Program) decisionText(d *placement.Decision) string {
-	if !d.Placed {
-		return "no account can serve; " + p.forecastText(d.Forecast)
+// printPast tells of the past what says something: the whole of a request, of a session what did not simply go well.
+func (c *command) printPast(e api.Explanation) error {
+	told := e.History
+	if e.Request == "" {
+		told = slices.DeleteFunc(slices.Clone(told), wentWell)
 	}
-	how := map[placement.How]string{
-		placement.HowBound:    "where it is bound",
-		placement.HowFollow:   "where another request of the session is being placed",
-		placement.HowSibling:  "where the session lives with another model",
-		placement.HowKnown:    fmt.Sprintf("greatest score %.3f", d.Score),
-		placement.HowCautious: "tried with caution, since nothing better is known",
-	}[d.How]
-	if d.How == placement.HowKnown && d.Margin > 0 {
-		how += fmt.Sprintf(", ahead by %.3f", d.Margin)
-	}
-	return fmt.Sprintf("%s (%s)", d.Account, how)
-}
-
-func candidateTable(candidates []placement.Candidate) *table {
-	t := &table{header: []string{"ACCOUNT", "STEP", "SCORE", "DETAIL"}}
-	for _, candidate := range candidates {
-		step, score := "scored", fmt.Sprintf("%.3f", candidate.Score)
-		switch {
-		case candidate.Filtered != "":
-			step, score = candidate.Filtered, ""
-		case !candidate.Known():
-			step = "cautious"
-		}
-		t.add(candidate.Account.String(), step, score, candidate.Detail)
-	}
-	return t
-}
-
-// termTable is the arithmetic of the score; the symbols are those of the documentation of core/placement.
-func termTable(candidates []placement.Candidate) *table {
-	t := &table{header: []string{"ACCOUNT", "WINDOW", "STATE", "κ %/REQ", "USED %", "RESV %", "COMMIT %", "NEW %", "H", "RATE /H", "SUST /H"}}
-	number := func(v float64) string { return fmt.Sprintf("%.4g", v) }
-	for _, candidate := range candidates {
-		for _, term := range candidate.Terms {
-			t.add(candidate.Account.String(), term.Window, term.State, number(term.Kappa), number(term.Used), number(term.Reserved),
-				number(term.Committed), number(term.New), number(term.HoursLeft), number(term.Rate), number(term.Sustainable))
+	told = told[max(len(told)-toldEvents, 0):]
+	if len(e.History) > 0 {
+		if err := c.printf("\n"); err != nil {
+			return err
 		}
 	}
-	return t
+	if len(told) > 0 {
+		if err := c.printTable(c.program.eventTable(told)); err != nil {
+			return err
+		}
+	}
+	if rest := len(e.History) - len(told); rest > 0 {
+		return c.printf("%s; \"noria sessions show\" has them.\n", count(rest, "more event", "more events"))
+	}
+	return nil
+}
+
+func wentWell(e api.Event) bool {
+	return (e.Operation == events.OperationRequest || e.Operation == events.OperationAttempt) && e.Outcome == "accepted"
 }

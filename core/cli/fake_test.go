@@ -109,10 +109,17 @@ func (d *fakeDaemon) Accounts(context.Context) ([]api.Account, error) {
 	}, nil
 }
 
+// logins are what the official client does, by the account's name.
+var logins = map[string]string{
+	"work": "exit 0", "refused": "exit 3",
+	// The user presses Ctrl-C, which reaches this process and the client.
+	"interrupted": "trap 'trap - INT; kill -INT $$' INT; kill -INT $PPID; while :; do sleep 0.01; done",
+}
+
 func (d *fakeDaemon) Connect(_ context.Context, id quota.AccountID) (api.LoginPlan, error) {
 	d.note("connect", id.String())
-	return api.LoginPlan{Argv: []string{"sh", "-c", "test -n \"$LOGIN\" && test -z \"$OTHER\" && exit $LOGIN"},
-		Environment: map[string]string{"LOGIN": map[string]string{"work": "0"}[id.Name] + map[string]string{"refused": "3"}[id.Name]}, Unset: []string{"OTHER"}}, nil
+	return api.LoginPlan{Argv: []string{"sh", "-c", "test -z \"$OTHER\" && eval \"$LOGIN\""},
+		Environment: map[string]string{"HOME_OF_IT": "/home/user/." + d.name(id.Name), "LOGIN": logins[id.Name]}, Unset: []string{"OTHER"}}, nil
 }
 
 func (d *fakeDaemon) Connected(_ context.Context, id quota.AccountID) (api.Account, error) {
@@ -173,24 +180,28 @@ func (d *fakeDaemon) ForgetSession(_ context.Context, subject string) error {
 
 func (d *fakeDaemon) Events(context.Context, uint64, int) ([]api.Event, error) {
 	return []api.Event{
-		{Sequence: 7, At: at.Add(-time.Minute), Component: events.ComponentProxy, Operation: events.OperationFailover, RequestID: "r1", Attempt: 2, SessionHash: "a1b2c3d4", Provider: "claude", Account: d.name("work"), From: "claude/personal", Model: "opus", Status: 429, Outcome: "quota_exhausted", Reason: "usage_limit_reached", Duration: 1234567 * time.Microsecond},
+		{Sequence: 6, At: at.Add(-13 * time.Hour), Component: events.ComponentAgent, Operation: events.OperationReady},
+		{Sequence: 7, At: at.Add(-time.Minute), Component: events.ComponentProxy, Operation: events.OperationFailover, RequestID: "r1", Attempt: 2, SessionHash: "a1b2c3d4", Provider: "claude", Account: d.name("work"), From: "personal", Model: "opus", Status: 429, Outcome: "quota_exhausted", Reason: "usage_limit_reached", Duration: 1234567 * time.Microsecond},
 		{Sequence: 8, At: at, Component: events.ComponentPlugin, Operation: events.OperationAdapter, State: "ready", Provider: "codex"},
 	}, nil
 }
 
-func (d *fakeDaemon) WatchEvents(_ context.Context, after uint64, send func(api.Event) error) error {
-	return send(api.Event{Sequence: after + 1, At: at, Operation: events.OperationBound, Provider: "claude", Account: "work"})
+func (d *fakeDaemon) WatchEvents(_ context.Context, after uint64, send func(api.FollowedEvent) error) error {
+	return errors.Join(
+		send(api.FollowedEvent{Event: api.Event{Sequence: after + 1, At: at, Operation: events.OperationBound, Provider: "claude", Account: "work", Reason: "known"}}),
+		send(api.FollowedEvent{Missed: 12, Event: api.Event{Sequence: after + 14, At: at, Operation: events.OperationAttempt, Provider: "claude", Account: "work", Outcome: "network", Reason: "network"}}),
+	)
 }
 
-func (d *fakeDaemon) Explain(_ context.Context, req api.ExplainRequest) (api.Explanation, error) {
+func (d *fakeDaemon) Explain(ctx context.Context, req api.ExplainRequest) (api.Explanation, error) {
 	work, personal := quota.AccountID{Provider: "claude", Name: "work"}, quota.AccountID{Provider: "claude", Name: "personal"}
 	placed := &placement.Decision{
 		Placed: true, Account: work, How: placement.HowKnown, Score: 1.2345678, Margin: 0.25, At: at.Add(-3 * time.Hour),
 		Candidates: []placement.Candidate{
 			{Account: work, Class: placement.ClassKnown, Score: 1.2345678, Terms: []placement.Term{{
-				Window: "five_hour", State: "observed", Kappa: 0.5, Used: 42.5, Reserved: 1, Committed: 10.25, New: 20, HoursLeft: 2.2333, Rate: 32.5, Sustainable: 40,
+				Window: "five_hour", Name: "5h", State: "observed", Observed: 42, HasObserved: true, Kappa: 0.5, Used: 42.5, Reserved: 1, Committed: 10.25, New: 20, HoursLeft: 2.2333, Rate: 32.5, Sustainable: 40,
 			}}},
-			{Account: personal, Filtered: "blocked", Detail: "quota of window five_hour"},
+			{Account: personal, Filtered: "blocked", Detail: "out of quota (5h)", ClearsAt: at.Add(-time.Hour)},
 		},
 	}
 	blocked := &placement.Decision{At: at, Forecast: placement.Forecast{
@@ -203,7 +214,14 @@ func (d *fakeDaemon) Explain(_ context.Context, req api.ExplainRequest) (api.Exp
 		return api.Explanation{Now: placed}, nil
 	}
 	session := d.session()
-	return api.Explanation{Session: &session, Last: placed, Now: &placement.Decision{Placed: true, Account: work, How: placement.HowBound, Bound: true}}, nil
+	history, err := d.Events(ctx, 0, 10)
+	for _, operation := range []events.Operation{events.OperationAttempt, events.OperationRequest} {
+		history = append(history, api.Event{At: at, Operation: operation, Provider: "claude", Account: "work", Status: 200, Outcome: "accepted"})
+	}
+	return api.Explanation{
+		Session: &session, Model: req.Model, Last: placed, History: history,
+		Now: &placement.Decision{Placed: true, Account: work, How: placement.HowBound, Bound: true},
+	}, err
 }
 
 func (d *fakeDaemon) Reload(context.Context) (api.ReloadResult, error) { return d.reload, nil }

@@ -38,7 +38,7 @@ func (p *Program) ago(t time.Time) string {
 	return span(p.Now().Sub(t)) + " ago"
 }
 
-// in is how far a time is ahead, with the time of day; empty for none.
+// in is how far a time is ahead, with the time itself; empty for none.
 func (p *Program) in(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -47,14 +47,28 @@ func (p *Program) in(t time.Time) string {
 	if left <= 0 {
 		return "now"
 	}
-	layout := "15:04"
-	if left > 20*time.Hour {
-		layout = "Mon 15:04"
+	return fmt.Sprintf("in %s (%s)", span(left), p.clock(t, "15:04"))
+}
+
+// when is a time, with how far it is ahead.
+func (p *Program) when(t time.Time) string {
+	left := t.Sub(p.Now())
+	if left <= 0 {
+		return p.clock(t, "15:04")
 	}
-	if left > 6*24*time.Hour {
-		layout = "2 Jan 15:04"
+	return fmt.Sprintf("%s (in %s)", p.clock(t, "15:04"), span(left))
+}
+
+// clock is a time of day in that layout, with the date when it is not today's.
+func (p *Program) clock(t time.Time, layout string) string {
+	t, now := t.In(p.Location), p.Now().In(p.Location)
+	switch {
+	case t.Year() != now.Year():
+		layout = "2 Jan 2006 " + layout
+	case t.YearDay() != now.YearDay():
+		layout = "Mon 2 Jan " + layout
 	}
-	return fmt.Sprintf("in %s (%s)", span(left), t.In(p.Location).Format(layout))
+	return t.Format(layout)
 }
 
 func count(n int, one, many string) string {

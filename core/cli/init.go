@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/noria-dev/noria/core/config"
 )
 
 // clientHome says how an official client's home is known: its place in the user's home, the variable that moves it, and
@@ -23,11 +24,6 @@ type clientHome struct {
 var clientHomes = []clientHome{
 	{"claude", ".claude", "CLAUDE_CONFIG_DIR", []string{".credentials.json", ".claude.json", "settings.json", "projects"}},
 	{"codex", ".codex", "CODEX_HOME", []string{"auth.json", "config.toml", "sessions"}},
-}
-
-// foundAccount is an account that init writes.
-type foundAccount struct {
-	provider, name, home string
 }
 
 func (p *Program) initCommand() *command {
@@ -50,7 +46,7 @@ no login, asks nothing, and never overwrites a file.`
 			c.complain("no home of an official client was found", "log in first, such as with \"claude auth login\" or \"codex login\"")
 			return &exitError{code: exitFailed}
 		}
-		written := initialConfig(accounts)
+		written := config.Initial("Written by noria init. noria.hcl.example shows every setting with its default.", accounts)
 		if *onlyPrint {
 			return c.printf("%s", written)
 		}
@@ -63,7 +59,7 @@ no login, asks nothing, and never overwrites a file.`
 	return c
 }
 
-func (c *command) writeConfig(path string, written []byte, accounts []foundAccount) error {
+func (c *command) writeConfig(path string, written []byte, accounts []config.InitialAccount) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
@@ -80,42 +76,19 @@ func (c *command) writeConfig(path string, written []byte, accounts []foundAccou
 		return fmt.Errorf("write configuration: %w", err)
 	}
 	for _, a := range accounts {
-		if err := c.printf("found %s/%s in %s\n", a.provider, a.name, text(a.home)); err != nil {
+		if err := c.printf("found %s/%s in %s\n", a.Provider, a.Name, text(a.Home)); err != nil {
 			return err
 		}
 	}
-	return c.printf("wrote %s\n\nNext: \"noria serve\", and in another terminal \"noria run %s\".\n", text(path), accounts[0].provider)
+	return c.printf("wrote %s\n\nNext: \"noria serve\", and in another terminal \"noria run %s\".\n", text(path), accounts[0].Provider)
 }
 
-// initialConfig has no setting but the accounts: the rest has defaults.
-func initialConfig(accounts []foundAccount) []byte {
-	var b bytes.Buffer
-	b.WriteString("# Written by noria init. noria.hcl.example shows every setting with its default.\n")
-	for i, a := range accounts {
-		if i == 0 || accounts[i-1].provider != a.provider {
-			if i > 0 {
-				b.WriteString("}\n")
-			}
-			fmt.Fprintf(&b, "\nprovider %q {\n", a.provider)
-		}
-		fmt.Fprintf(&b, "  account %q {\n    home = %s\n  }\n", a.name, hclString(a.home))
-	}
-	b.WriteString("}\n")
-	return b.Bytes()
-}
-
-// hclString quotes for HCL, where ${ and %{ begin templates.
-func hclString(s string) string {
-	quoted := fmt.Sprintf("%q", s)
-	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(quoted)
-}
-
-func findAccounts() ([]foundAccount, error) {
+func findAccounts() ([]config.InitialAccount, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil, fmt.Errorf("find the home directory: %w", err)
 	}
-	var accounts []foundAccount
+	var accounts []config.InitialAccount
 	for _, client := range clientHomes {
 		found, err := client.find(home)
 		if err != nil {
@@ -126,7 +99,7 @@ func findAccounts() ([]foundAccount, error) {
 	return accounts, nil
 }
 
-func (h clientHome) find(home string) ([]foundAccount, error) {
+func (h clientHome) find(home string) ([]config.InitialAccount, error) {
 	folders, err := filepath.Glob(filepath.Join(globEscape(home), h.folder+"-*"))
 	if err != nil {
 		return nil, fmt.Errorf("look for homes of %s: %w", h.provider, err)
@@ -135,7 +108,7 @@ func (h clientHome) find(home string) ([]foundAccount, error) {
 	if moved := os.Getenv(h.variable); filepath.IsAbs(moved) && !slices.Contains(folders, filepath.Clean(moved)) {
 		folders = append(folders, filepath.Clean(moved))
 	}
-	var accounts []foundAccount
+	var accounts []config.InitialAccount
 	names := map[string]bool{}
 	for _, folder := range folders {
 		if !h.used(folder) {
@@ -149,7 +122,7 @@ func (h clientHome) find(home string) ([]foundAccount, error) {
 		if rest, ok := strings.CutPrefix(folder, home+"/"); ok {
 			folder = "~/" + rest
 		}
-		accounts = append(accounts, foundAccount{provider: h.provider, name: name, home: folder})
+		accounts = append(accounts, config.InitialAccount{Provider: h.provider, Name: name, Home: folder})
 	}
 	return accounts, nil
 }

@@ -77,7 +77,7 @@ func TestFollowedEventsAreOneJSONObjectPerLine(t *testing.T) {
 		}
 		sequences = append(sequences, e.Sequence)
 	}
-	if diff := cmp.Diff([]uint64{7, 8, 9}, sequences); diff != "" {
+	if diff := cmp.Diff([]uint64{6, 7, 8, 9, 22}, sequences); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -104,7 +104,6 @@ func TestExitCodesSayWhatHappened(t *testing.T) {
 	d := &fakeDaemon{}
 	serve(t, d)
 	_, help, _ := noria(t, "-help")
-	help = strings.TrimSuffix(help, "\n") // hashicorp/cli adds one
 	for _, c := range []struct {
 		rule   string
 		args   []string
@@ -122,11 +121,15 @@ func TestExitCodesSayWhatHappened(t *testing.T) {
 		{"a missing argument", []string{"sessions", "show"}, 2, "", "Error: sessions show wants SESSION\n  see \"noria sessions show -help\"\n"},
 		{"an argument too many", []string{"status", "now"}, 2, "", "Error: unexpected argument \"now\"\n  see \"noria status -help\"\n"},
 		{"a misspelt subcommand", []string{"sessions", "lst"}, 2, "", "Error: unexpected argument \"lst\"\n  see \"noria sessions -help\"\n"},
-		{"an unknown flag", []string{"status", "-jsn"}, 2, "", "Error: flag provided but not defined: -jsn\n  see \"noria status -help\"\n"},
+		{"an unknown flag", []string{"status", "-jsn"}, 2, "", "Error: there is no flag -jsn; did you mean -json?\n  see \"noria status -help\"\n"},
 		{"a flag without its value", []string{"status", "-config"}, 2, "", "Error: flag needs an argument: -config\n  see \"noria status -help\"\n"},
 		{"a flag before the command", []string{"-json", "status"}, 2, "", "Error: flag \"-json\" before the command\n  write it after the command, as in \"noria status -json\"\n"},
 		{"no command", nil, 2, "", help},
 		{"a misspelt command", []string{"stauts"}, 2, "", "Error: there is no command \"stauts\"\n  did you mean \"status\"?\n  \"noria -help\" lists the commands\n"},
+		{"help with what is none", []string{"help", "stauts"}, 2, "", "Error: there is no command \"stauts\"\n  did you mean \"status\"?\n  \"noria -help\" lists the commands\n"},
+		{"a flag like no other", []string{"status", "-nothing"}, 2, "", "Error: there is no flag -nothing\n  see \"noria status -help\"\n"},
+		{"a limit in words", []string{"events", "-limit", "abc"}, 2, "", "Error: invalid value \"abc\" for flag -limit: it wants a whole number\n  see \"noria events -help\"\n"},
+		{"no past and no future", []string{"events", "-limit", "0"}, 2, "", "Error: -limit must be at least 1, or 0 with -follow\n  see \"noria events -help\"\n"},
 		{"a limit that is none", []string{"sessions", "-limit", "0"}, 2, "", "Error: -limit must be at least 1\n  see \"noria sessions -help\"\n"},
 		{"two subjects", []string{"explain", "x", "-new", "claude"}, 2, "", "Error: name a session or -new, not both\n  see \"noria explain -help\"\n"},
 	} {
@@ -164,12 +167,12 @@ func TestReloadSaysWhatChangedOrWhyNot(t *testing.T) {
 		{What: "listen", How: config.Changed, Restart: true}, {What: "provider.claude.account.work", How: config.Added},
 	}}
 	code, stdout, stderr := noria(t, "reload")
-	want := "changed listen (takes effect when the daemon is started anew)\nadded provider.claude.account.work\nConfiguration 3 is in force.\n"
+	want := "changed listen (takes effect when the daemon is restarted)\nadded provider.claude.account.work\nConfiguration 3 is in force.\n"
 	if code != 0 || stdout != want || stderr != "" {
 		t.Errorf("exit %d %q %q", code, stdout, stderr)
 	}
 	d.reload = api.ReloadResult{Applied: true, Generation: 4}
-	if code, stdout, _ := noria(t, "reload"); code != 0 || stdout != "Nothing differs.\n" {
+	if code, stdout, _ := noria(t, "reload"); code != 0 || stdout != "Nothing has changed.\n" {
 		t.Errorf("exit %d %q", code, stdout)
 	}
 	d.reload = api.ReloadResult{Generation: 4, Diagnostics: config.Diagnostics{{
@@ -191,16 +194,25 @@ func TestHelpHasUsageFlagsAndAnExample(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	golden(t, "help", stdout)
+	for _, args := range [][]string{{"help"}, {"--help"}, {"-h"}} {
+		if code, same, _ := noria(t, args...); code != 0 || same != stdout {
+			t.Errorf("%v: exit %d %q", args, code, same)
+		}
+	}
+	for name, args := range map[string][]string{"help-config": {"help", "config"}, "help-explain": {"explain", "-help"}, "help-fmt": {"help", "config", "fmt"}} {
+		_, stdout, _ := noria(t, args...)
+		golden(t, name, stdout)
+	}
 	for line := range strings.Lines(stdout) {
-		if !strings.HasPrefix(line, "  ") {
+		name, _, listed := strings.Cut(strings.TrimSpace(line), "  ")
+		if !listed {
 			continue
 		}
-		name, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		for _, flag := range []string{"-help", "--help", "-h"} {
-			code, stdout, stderr := noria(t, append(strings.Fields(name), flag)...)
+		for _, args := range [][]string{{name, "-help"}, {name, "--help"}, {name, "-h"}, {"help", name}} {
+			code, stdout, stderr := noria(t, args...)
 			if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "Usage: noria "+name) ||
 				!strings.Contains(stdout, "\n  $ noria ") || !strings.Contains(stdout, "-config FILE") {
-				t.Errorf("%s %s: exit %d %q %q", name, flag, code, stdout, stderr)
+				t.Errorf("%v: exit %d %q %q", args, code, stdout, stderr)
 			}
 		}
 	}
@@ -208,9 +220,9 @@ func TestHelpHasUsageFlagsAndAnExample(t *testing.T) {
 
 func TestVersionAsksNoDaemon(t *testing.T) {
 	inPrivateHome(t)
-	for _, args := range [][]string{{"version"}, {"-version"}, {"--version"}} {
+	for _, args := range [][]string{{"version"}, {"-version"}, {"--version"}, {"-v"}} {
 		code, stdout, _ := noria(t, args...)
-		if code != 0 || !strings.Contains(stdout, "0.1.0") {
+		if code != 0 || !strings.HasPrefix(stdout, "noria 0.1.0 (control API v1, ") {
 			t.Errorf("%v: exit %d %q", args, code, stdout)
 		}
 	}

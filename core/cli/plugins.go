@@ -10,6 +10,7 @@ import (
 
 	"github.com/noria-dev/noria/core/agent"
 	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/internal/ansi"
 )
 
 func (p *Program) pluginsCommands() []*command {
@@ -93,16 +94,16 @@ func (c *command) printPlugins(plugins []api.Plugin) error {
 	return c.printTable(t)
 }
 
-func pluginStyle(plugin api.Plugin) string {
+func pluginStyle(plugin api.Plugin) ansi.Style {
 	switch plugin.Status {
 	case "ready":
-		return styleGood
+		return ansi.Good
 	case "failed":
-		return styleError
+		return ansi.Error
 	case "backoff", "starting", "configuring", "draining":
-		return styleWarn
+		return ansi.Warn
 	}
-	return styleDim
+	return ansi.Dim
 }
 
 func failureText(plugin api.Plugin) string {
@@ -237,17 +238,6 @@ func (p *Program) pluginsRestart() *command {
 
 // predictPlugins completes names of plugins when a daemon runs.
 func (c *command) predictPlugins() complete.Predictor {
-	return complete.PredictFunc(func(complete.Args) []string {
-		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
-		defer cancel()
-		plugins, err := c.client().Plugins(ctx)
-		if err != nil {
-			return nil
-		}
-		names := make([]string, len(plugins))
-		for i, plugin := range plugins {
-			names[i] = text(plugin.Name)
-		}
-		return names
-	})
+	return predict(func(ctx context.Context) ([]api.Plugin, error) { return c.client().Plugins(ctx) },
+		func(plugin api.Plugin) string { return plugin.Name })
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -24,18 +23,6 @@ type Program struct {
 	Now            func() time.Time
 	// Location for times of day.
 	Location *time.Location
-	// Serve runs the daemon until ctx ends and returns its exit code with the error that led to it.
-	Serve func(ctx context.Context, options ServeOptions) (exit int, err error)
-}
-
-// ServeOptions are what the command line says about the daemon.
-type ServeOptions struct {
-	ConfigPath string
-	Dev        bool
-	// Reload asks for a reload.
-	Reload <-chan os.Signal
-	// Cut ends when streams shall not be waited for any longer.
-	Cut context.Context
 }
 
 // commands are all there are.
@@ -56,6 +43,7 @@ func (p *Program) commands() map[string]*command {
 
 // Main runs the command that the arguments name and returns the exit code.
 func (p *Program) Main(arguments []string) int {
+	arguments = spelledOut(arguments)
 	factories := map[string]cli.CommandFactory{}
 	for name := range p.commands() {
 		factories[name] = func() (cli.Command, error) { return p.commands()[name], nil }
@@ -75,25 +63,39 @@ func (p *Program) Main(arguments []string) int {
 	return code
 }
 
+// spelledOut writes "help COMMAND" as "COMMAND -help", and the flags for the version as its command.
+func spelledOut(arguments []string) []string {
+	if len(arguments) == 0 {
+		return arguments
+	}
+	switch arguments[0] {
+	case "help":
+		return append(slices.Clone(arguments[1:]), "-help")
+	case "-v", "-version", "--version":
+		return append([]string{"version"}, arguments[1:]...)
+	}
+	return arguments
+}
+
 // refuse answers what is no command at all, so that a typing error ends with 2 and a suggestion.
 func (p *Program) refuse(arguments []string, known map[string]cli.CommandFactory) (code int, done bool) {
 	if os.Getenv("COMP_LINE") != "" {
 		return 0, false // a shell asks for completions
 	}
 	if len(arguments) == 0 {
-		_, _ = fmt.Fprint(p.Stderr, help(known))
+		_, _ = fmt.Fprintln(p.Stderr, help(known))
 		return exitUsage, true
 	}
 	first := arguments[0]
 	if strings.HasPrefix(first, "-") {
 		switch strings.TrimLeft(first, "-") {
-		case "h", "help", "v", "version", "autocomplete-install", "autocomplete-uninstall":
+		case "h", "help", "autocomplete-install", "autocomplete-uninstall":
 			return 0, false
 		}
 		_, _ = fmt.Fprintf(p.Stderr, "Error: flag %q before the command\n  write it after the command, as in \"noria status -json\"\n", printable.Text(first))
 		return exitUsage, true
 	}
-	var groups []string
+	groups := []string{"help"}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		group, _, _ := strings.Cut(name, " ")
 		groups = append(groups, group)
@@ -113,7 +115,7 @@ func (p *Program) refuse(arguments []string, known map[string]cli.CommandFactory
 func help(commands map[string]cli.CommandFactory) string {
 	var b strings.Builder
 	b.WriteString("Usage: noria COMMAND [flags] [arguments]\n\n")
-	b.WriteString("Noria keeps each session of Claude Code and Codex on one of your accounts, and moves it only\nwhen that account cannot serve.\n\nCommands:\n\n")
+	b.WriteString("  Noria keeps each session of Claude Code and Codex on one of your accounts, and moves it only\n  when that account cannot serve.\n\nCommands:\n\n")
 	for _, name := range slices.Sorted(maps.Keys(commands)) {
 		c, err := commands[name]()
 		if err != nil || strings.Contains(name, " ") {
@@ -121,6 +123,6 @@ func help(commands map[string]cli.CommandFactory) string {
 		}
 		fmt.Fprintf(&b, "  %-18s %s\n", name, c.Synopsis())
 	}
-	b.WriteString("\n\"noria COMMAND -help\" tells more. Exit codes: 0 done, 1 failed, 2 usage, 3 blocked with a forecast,\n4 refused, 69 daemon not running, 78 configuration or port.\n")
-	return b.String()
+	b.WriteString("\n\"noria help COMMAND\" tells more. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody can serve\n(explain -new), 4 refused, 69 daemon not running, 78 configuration or port.")
+	return b.String() // the library ends the line
 }

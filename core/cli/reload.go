@@ -3,10 +3,10 @@ package cli
 import "context"
 
 func (p *Program) reloadCommand() *command {
-	c := p.newCommand("reload", "", "Apply the configuration file anew").withJSON()
+	c := p.newCommand("reload", "", "Apply the configuration file again").withJSON()
 	c.about = `
-Has the daemon read its configuration again, ask the plugins about it, and apply what differs. With any
-error the last good configuration stays in force, and the exit code is 78.`
+Makes the daemon read its configuration again, check it with the plugins, and apply what has changed. On
+any error the last good configuration stays in force, and the exit code is 78.`
 	c.examples = []string{"noria reload"}
 	c.run = func(ctx context.Context, args, _ []string) error {
 		if err := c.exactly(0, args); err != nil {
@@ -32,12 +32,12 @@ error the last good configuration stays in force, and the exit code is 78.`
 		case c.json:
 			return nil
 		case len(result.Changes) == 0:
-			return c.printf("Nothing differs.\n")
+			return c.printf("Nothing has changed.\n")
 		}
 		for _, change := range result.Changes {
 			note := ""
 			if change.Restart {
-				note = " (takes effect when the daemon is started anew)"
+				note = " (takes effect when the daemon is restarted)"
 			}
 			if err := c.printf("%s %s%s\n", change.How, text(change.What), note); err != nil {
 				return err

@@ -30,7 +30,7 @@ client's.`
 	c.examples = []string{"noria run claude", "noria run codex -- exec \"explain this repository\"", "noria run claude -- --resume"}
 	c.passes = true
 	c.predict = complete.PredictSet("claude", "codex")
-	native := c.flags.Bool("native", false, "keep the provider that the client itself uses, so that its earlier sessions can be resumed (codex); needs listen { auth = \"none\" }")
+	native := c.flags.Bool("native", false, "keep the client's own provider, to resume sessions from before Noria (codex); needs listen { auth = \"none\" }")
 	c.run = func(ctx context.Context, args, rest []string) error {
 		if len(args) > 1 {
 			return usagef("unexpected argument %q; put the arguments of the client itself after --", args[1])
@@ -219,10 +219,13 @@ func (c *command) forward(signals <-chan os.Signal, client *os.Process, ended <-
 	}
 }
 
-// exitCode as a shell would say it: 128 and the number of the signal that ended it.
+// signalled and the number of a signal are the exit code of what that signal ended.
+const signalled = 128
+
+// exitCode as a shell would say it.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal())
+		return signalled + int(status.Signal())
 	}
 	return state.ExitCode()
 }

@@ -81,7 +81,7 @@ func TestRunEndsAsTheClientEnds(t *testing.T) {
 
 func TestRunHandsSignalsToTheClient(t *testing.T) {
 	inPrivateHome(t)
-	d := &fakeDaemon{plan: script(`trap 'kill $child; exit 7' TERM; sleep 60 & child=$!; echo ready; wait $child`)}
+	d := &fakeDaemon{plan: script(`trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done`)}
 	serve(t, d)
 	ready, out := io.Pipe()
 	signalled := make(chan error, 1)
@@ -115,8 +115,8 @@ func TestRunRefusesBeforeAnythingStarts(t *testing.T) {
 		says string
 	}{
 		{"no provider", script(""), []string{"run"}, 2, "run wants PROVIDER"},
-		{"a flag of the client before --", script(""), []string{"run", "claude", "--resume"}, 2, "goes after --"},
-		{"an argument of the client before --", script(""), []string{"run", "claude", "exec"}, 2, "goes after --"},
+		{"a flag of the client before --", script(""), []string{"run", "claude", "--resume"}, 2, "itself after --"},
+		{"an argument of the client before --", script(""), []string{"run", "claude", "exec"}, 2, "itself after --"},
 		{"a provider without a client", script(""), []string{"run", "acme"}, 1, "does not start a client"},
 		{"a client that is not installed", api.LaunchPlan{Argv: []string{"no-such-client", "{{args}}"}}, []string{"run", "claude"}, 1, "put it into PATH"},
 		{"a key among the arguments", api.LaunchPlan{Argv: []string{"sh", "{{key}}", "{{args}}"}}, []string{"run", "claude"}, 1, "cannot be used"},

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/noria-dev/noria/core/agent"
 )
 
 func (p *Program) serveCommand() *command {
@@ -29,14 +31,9 @@ windows, and sessions that arrive by themselves.`
 		defer signal.Stop(reload)
 		cut, release := onSecondSignal()
 		defer release()
-		code, err := p.Serve(ctx, ServeOptions{ConfigPath: c.configPath, Dev: *dev, Reload: reload, Cut: cut})
-		if err != nil {
-			c.report(err)
-		}
-		if code == exitDone {
-			return nil
-		}
-		return &exitError{code: code}
+		return agent.Run(ctx, agent.Options{
+			ConfigPath: c.configPath, Dev: *dev, Version: p.Version, Stdout: p.Stdout, Stderr: p.Stderr, Reload: reload, Cut: cut,
+		})
 	}
 	return c
 }

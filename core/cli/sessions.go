@@ -3,16 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/posener/complete"
 
 	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/internal/ansi"
 )
-
-// completionTime is how long a shell may wait for names.
-const completionTime = 500 * time.Millisecond
 
 func (p *Program) sessionsCommands() []*command {
 	return []*command{
@@ -28,12 +24,12 @@ func (p *Program) sessionsList(name string) *command {
 	var filter api.SessionFilter
 	c.flags.StringVar(&filter.Provider, "provider", "", "only sessions of this `PROVIDER`")
 	c.flags.StringVar(&filter.Account, "account", "", "only sessions on this `PROVIDER/NAME`")
-	c.flags.IntVar(&filter.Limit, "limit", 100, "at most `N` sessions")
+	limit := c.limitFlag("sessions")
 	c.run = func(ctx context.Context, args, _ []string) error {
 		if err := c.exactly(0, args); err != nil {
 			return err
 		}
-		if filter.Limit < 1 {
+		if filter.Limit = *limit; filter.Limit < 1 {
 			return usagef("-limit must be at least 1")
 		}
 		sessions, err := c.client().Sessions(ctx, filter)
@@ -87,23 +83,48 @@ unique beginning of one of these.`
 func (p *Program) sessionsMove() *command {
 	c := p.newCommand("sessions move", "SESSION PROVIDER/NAME", "Move a session to another account").withJSON()
 	c.about = `
-Binds all models of a session to another account of the same provider, by your explicit word. Its next
-request goes there. Noria itself moves a session only when its account cannot serve.`
+Binds all models of a session to another account of the same provider, because you say so. Its next
+request goes there, if the account can serve. Noria itself moves a session only when its account cannot.`
 	c.examples = []string{"noria sessions move 7f3a claude/personal"}
 	c.predict = complete.PredictOr(c.predictSessions(), c.predictAccounts())
 	c.run = func(ctx context.Context, args, _ []string) error {
 		if err := c.exactly(2, args); err != nil {
 			return err
 		}
-		detail, err := c.client().MoveSession(ctx, args[0], args[1])
+		client := c.client()
+		detail, err := client.MoveSession(ctx, args[0], args[1])
+		if err == nil {
+			c.warnUnusable(ctx, client, args[1])
+		}
 		return c.printSession(detail, err)
 	}
 	return c
 }
 
+// warnUnusable says that an account cannot serve now, so that a session which was moved there does not stay.
+func (c *command) warnUnusable(ctx context.Context, client *api.Client, name string) {
+	accounts, err := client.Accounts(ctx)
+	if err != nil {
+		return // the move is done, and this was only a courtesy
+	}
+	for _, a := range accounts {
+		if a.ID().String() != name || a.Usable {
+			continue
+		}
+		why, _ := accountState(a)
+		for _, b := range a.Blockers {
+			if !b.Cooldown && b.Model == "" {
+				why = c.program.blockerText(a, b)
+			}
+		}
+		c.errorf("%s: %s cannot serve now: %s. Until it can, the session's next request moves it on.\n",
+			c.style(c.program.Stderr, ansi.Warn, "Warning"), text(name), text(why))
+	}
+}
+
 func (p *Program) sessionsForget() *command {
 	c := p.newCommand("sessions forget", "SESSION", "Forget where a session lives")
-	c.about = "Drops a session's bindings. Its next request is placed as if it were new."
+	c.about = "Drops a session's bindings. Its next request is placed like that of a new session."
 	c.examples = []string{"noria sessions forget 7f3a"}
 	c.predict = c.predictSessions()
 	c.run = func(ctx context.Context, args, _ []string) error {
@@ -146,27 +167,29 @@ func (c *command) printSession(s api.SessionDetail, err error) error {
 func (p *Program) bindingTable(bindings []api.Binding) *table {
 	t := &table{header: []string{"MODEL", "ACCOUNT", "BOUND", "BY", "CAUSE", "USED"}}
 	for _, b := range bindings {
-		r := t.add(b.Model, b.Account, p.ago(b.BoundAt), b.BoundBy, strings.ReplaceAll(b.Cause, "_", " "), p.ago(b.LastUsed))
+		r := t.add(b.Model, b.Account, p.ago(b.BoundAt), b.BoundBy, causeText(b.BoundBy, b.Cause), p.ago(b.LastUsed))
 		for _, m := range b.Moves {
-			r.note("%s: %s to %s by %s %s", p.ago(m.At), m.From, m.To, m.By, strings.ReplaceAll(m.Cause, "_", " "))
+			by := m.By
+			if cause := causeText(m.By, m.Cause); cause != "" {
+				by += ": " + cause
+			}
+			r.note("%s: %s to %s by %s", p.ago(m.At), m.From, m.To, by)
 		}
 	}
 	return t
 }
 
+// causeText is the cause of a move, unless who made it says the same.
+func causeText(by, cause string) string {
+	if cause == by {
+		return ""
+	}
+	return inWords(cause)
+}
+
 // predictSessions completes session keys when a daemon runs.
 func (c *command) predictSessions() complete.Predictor {
-	return complete.PredictFunc(func(complete.Args) []string {
-		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
-		defer cancel()
-		sessions, err := c.client().Sessions(ctx, api.SessionFilter{Limit: 50})
-		if err != nil {
-			return nil
-		}
-		keys := make([]string, len(sessions))
-		for i, s := range sessions {
-			keys[i] = text(s.Key)
-		}
-		return keys
-	})
+	return predict(func(ctx context.Context) ([]api.Session, error) {
+		return c.client().Sessions(ctx, api.SessionFilter{Limit: 50})
+	}, func(s api.Session) string { return s.Key })
 }

@@ -16,10 +16,19 @@ func (p *Program) simulateCommand() *command {
 	c.about = `
 Replays a trace (JSON lines, - for standard input) through the daemon's own placement and prints every
 decision as a JSON line. Decisions that the trace recorded are compared, and the exit code is 1 when one
-differs. All times come from the trace. The format is in the documentation of core/state/simulation.
+differs. Lines that begin with # are comments, and every event has its time t in milliseconds:
+
+  {"ev":"account","t":0,"account":"A","enabled":true,"models":["m"],"windows":[{"id":"5h","dur_ms":18000000}]}
+  {"ev":"telemetry","t":0,"taken":0,"src":"poll","account":"A","windows":[{"id":"5h","used":20,"reset":9000000}]}
+  {"ev":"arrival","t":1000,"req":1,"session":"s","model":"m"}
+  {"ev":"accepted","t":2000,"req":1}
+  {"ev":"completed","t":3000,"req":1}
+
+Others are aborted, rejected (with class quota, auth or throttle, and perhaps window and reset), restart and
+end. "go doc github.com/noria-dev/noria/core/state/simulation" has all of the format.
 
 With -serve it reads events from standard input and answers each arrival and rejection at once, so that
-a world model can drive it.`
+another program can drive it.`
 	c.examples = []string{"noria simulate trace.jsonl", "noria simulate -explain trace.jsonl", "noria simulate -serve"}
 	c.predict = complete.PredictFiles("*.jsonl")
 	var options simulation.Options
@@ -59,7 +68,7 @@ func (c *command) trace(args []string, serve bool) (io.ReadCloser, error) {
 	}
 	file, err := os.Open(args[0])
 	if err != nil {
-		return nil, fmt.Errorf("open trace: %w", err)
+		return nil, fmt.Errorf("read trace: %w", err)
 	}
 	return file, nil
 }

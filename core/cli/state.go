@@ -21,8 +21,8 @@ func (p *Program) stateCommands() []*command {
 func (p *Program) stateExport() *command {
 	c := p.newCommand("state export", "[FILE]", "Write all bindings as JSON")
 	c.about = `
-Writes which session lives on which account, as JSON, for another machine. It holds session identities and
-names of accounts, and no credential. Without FILE it goes to standard output.`
+Writes which session lives on which account, as JSON, for another machine. It holds the identities of
+sessions and the names of accounts, and no credential. Without FILE it goes to standard output.`
 	c.examples = []string{"noria state export bindings.json", "noria state export | ssh other noria state import"}
 	c.predict = complete.PredictFiles("*.json")
 	c.run = func(ctx context.Context, args, _ []string) error {
@@ -48,10 +48,10 @@ names of accounts, and no credential. Without FILE it goes to standard output.`
 }
 
 func (p *Program) stateImport() *command {
-	c := p.newCommand("state import", "[FILE]", "Take over exported bindings").withJSON()
+	c := p.newCommand("state import", "[FILE]", "Import exported bindings").withJSON()
 	c.about = `
-Takes over bindings that "noria state export" wrote: all of them, or none when one is not valid. A binding
-of this machine that was used later stays. Without FILE it reads standard input.`
+Imports bindings that "noria state export" wrote: all of them, or none when one is not valid. A binding of
+this machine that was used more recently stays. Without FILE it reads standard input.`
 	c.examples = []string{"noria state import bindings.json"}
 	c.predict = complete.PredictFiles("*.json")
 	c.run = func(ctx context.Context, args, _ []string) error {

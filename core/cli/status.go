@@ -7,14 +7,27 @@ import (
 	"strings"
 
 	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/internal/ansi"
 	"github.com/noria-dev/noria/core/placement"
+	"github.com/noria-dev/noria/core/quota"
 )
 
 func (p *Program) statusCommand() *command {
 	c := p.newCommand("status", "", "Show accounts, their clocks, blockers and forecast").withJSON()
 	c.about = `
 Shows the daemon, every account with its windows, what blocks it, and when a provider can serve again.
-A percentage with ~ is an estimate, a reset with ~ a prediction.`
+The exit code is 0 whether or not an account can serve.
+
+A percentage with ~ is an estimate, a reset with ~ a prediction, and - is not known. READ says how old the
+percentage is, and of a window:
+
+  fresh               read within the last two refresh intervals; an older reading has its age alone
+  pending             the provider has not told it yet; some windows come only with answers to requests
+  awaiting first use  its clock starts with the first request
+  rolled              its reset has passed and nothing was read since
+  stale               read longer ago than the window is long, or no longer to be relied on
+  exhausted           used up
+  not exposed         the provider's last word left it out`
 	c.examples = []string{"noria status", "noria status -json"}
 	c.run = func(ctx context.Context, args, _ []string) error {
 		if err := c.exactly(0, args); err != nil {
@@ -47,16 +60,26 @@ func (c *command) printStatus(s api.Status) error {
 	if err := c.printTable(p.accountTable(s.Accounts)); err != nil {
 		return err
 	}
-	for _, provider := range s.Providers {
+	return c.printTroubles(s.Providers)
+}
+
+// printTroubles tells of providers that cannot serve.
+func (c *command) printTroubles(providers []api.ProviderStatus) error {
+	var lines []string
+	for _, provider := range providers {
 		if adapter := provider.Adapter; adapter != "ready" && adapter != "" {
-			if err := c.printf("\n%s: its adapter is %s, see \"noria plugins list\"\n", text(provider.Name), text(adapter)); err != nil {
-				return err
-			}
+			lines = append(lines, fmt.Sprintf("%s: its adapter is %s, see \"noria plugins list\".", provider.Name, adapter))
 		}
-		if provider.Forecast == nil {
-			continue
+		if f := provider.Forecast; f != nil {
+			lines = append(lines, fmt.Sprintf("%s: no account can serve: %s. %s.", provider.Name, placement.CausesInWords(f.Causes), f.Sentence(c.program.when)))
 		}
-		if err := c.printf("\n%s: no account can serve now; %s\n", text(provider.Name), text(p.forecastText(*provider.Forecast))); err != nil {
+	}
+	for i, line := range lines {
+		gap := ""
+		if i == 0 {
+			gap = "\n"
+		}
+		if err := c.printf("%s%s\n", gap, text(line)); err != nil {
 			return err
 		}
 	}
@@ -95,30 +118,32 @@ func (p *Program) accountNotes(r *row, a api.Account) {
 		r.note("%s", a.AuthDetail)
 	}
 	for _, b := range a.Blockers {
-		r.note("%s", p.blockerText(b))
+		if b.Cause != quota.CauseAuth || a.AuthDetail == "" {
+			r.note("%s", p.blockerText(a, b))
+		}
 	}
 	if a.ProbeError != "" {
 		r.note("last read of the quota failed: %s", a.ProbeError)
 	}
 }
 
-func accountState(a api.Account) (state, style string) {
+func accountState(a api.Account) (state string, style ansi.Style) {
 	switch {
 	case a.DisabledBy != "":
-		return "off (" + a.DisabledBy + ")", styleDim
+		return "off (" + a.DisabledBy + ")", ansi.Dim
 	case !a.Enabled:
-		return "off", styleDim
+		return "off", ansi.Dim
 	case noLogin(a):
-		return loginText(a), styleError
+		return loginText(a), ansi.Error
 	case !a.Usable:
-		return "blocked", styleError
+		return "blocked", ansi.Error
 	}
 	for _, b := range a.Blockers {
 		if b.Cooldown {
-			return "cooling down", styleWarn
+			return "cooling down", ansi.Warn
 		}
 	}
-	return "usable", styleGood
+	return "usable", ansi.Good
 }
 
 // noLogin reports whether the account has no login that it could serve with.
@@ -134,14 +159,7 @@ func loginText(a api.Account) string {
 }
 
 func windowName(w api.Window) string {
-	name := w.Label
-	if name == "" {
-		name = w.ID
-	}
-	if len(w.Models) > 0 {
-		name += " " + strings.Join(w.Models, ",")
-	}
-	return name
+	return quota.Declaration{ID: w.ID, Label: w.Label, Models: w.Models}.Name()
 }
 
 func usedText(w api.Window) string {
@@ -164,52 +182,38 @@ func (p *Program) resetText(w api.Window) string {
 }
 
 func (p *Program) readText(w api.Window) string {
-	state := strings.ReplaceAll(w.State, "_", " ")
-	if w.ObservedAt.IsZero() {
+	state := inWords(w.State)
+	switch {
+	case w.ObservedAt.IsZero():
 		return state
+	case w.State == "observed":
+		return p.ago(w.ObservedAt)
 	}
 	return state + ", " + p.ago(w.ObservedAt)
 }
 
-func (p *Program) blockerText(b api.Blocker) string {
-	var s strings.Builder
-	if b.Cooldown {
-		s.WriteString("cooldown: ")
-	}
-	s.WriteString(strings.ReplaceAll(string(b.Cause), "_", " "))
-	if b.Window != "" {
-		fmt.Fprintf(&s, " of window %s", b.Window)
-	}
-	if b.Model != "" {
-		fmt.Fprintf(&s, ", only model %s", b.Model)
-	}
-	if b.Reason != "" {
-		fmt.Fprintf(&s, " (%s)", b.Reason)
-	}
+func (p *Program) blockerText(a api.Account, b api.Blocker) string {
+	said := placement.Describe(quota.Blocker{Cause: b.Cause, Window: windowNamed(a, b.Window), Model: b.Model, Shown: b.Shown})
 	switch {
-	case !b.ClearsAt.IsZero():
-		fmt.Fprintf(&s, ", clears %s", p.in(b.ClearsAt))
-	case !b.NoLaterThan.IsZero():
-		fmt.Fprintf(&s, ", clears no later than %s", p.in(b.NoLaterThan))
+	case b.Cause == quota.CauseAuth:
+		said += fmt.Sprintf("; log in with \"noria connect %s\"", a.ID())
+	case b.Cause == quota.CauseNotEntitled && !b.NoLaterThan.IsZero():
+		said += "; tried again from " + p.when(b.NoLaterThan)
 	default:
-		s.WriteString(", until somebody mends it")
+		said += placement.Until(b.ClearsAt, b.NoLaterThan, p.when)
 	}
-	return s.String()
+	if b.Shown {
+		said += ", for new sessions"
+	}
+	return said
 }
 
-// forecastText says when somebody can serve again, and how sure that is.
-func (p *Program) forecastText(f placement.Forecast) string {
-	var s strings.Builder
-	switch f.Kind {
-	case placement.ForecastExact:
-		fmt.Fprintf(&s, "%s can serve again %s", f.Account, p.in(f.At))
-	case placement.ForecastNoLaterThan:
-		fmt.Fprintf(&s, "%s can serve again no later than %s", f.Account, p.in(f.At))
-	default:
-		s.WriteString("when is unknown: somebody has to mend it")
+// windowNamed is what people call the account's window with that id.
+func windowNamed(a api.Account, id string) string {
+	for _, w := range a.Windows {
+		if w.ID == id {
+			return windowName(w)
+		}
 	}
-	if causes := causesText(f.Causes); causes != "" {
-		fmt.Fprintf(&s, " (%s)", causes)
-	}
-	return s.String()
+	return id
 }

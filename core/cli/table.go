@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/noria-dev/noria/core/internal/ansi"
 	"github.com/noria-dev/noria/core/internal/printable"
 )
 
@@ -24,7 +25,7 @@ type table struct {
 type row struct {
 	cells []string
 	// style of the cell with that index.
-	style map[int]string
+	style map[int]ansi.Style
 	notes []string
 }
 
@@ -40,7 +41,7 @@ func (t *table) add(cells ...string) *row {
 			cells[i] = "-"
 		}
 	}
-	t.rows = append(t.rows, row{cells: cells, style: map[int]string{}})
+	t.rows = append(t.rows, row{cells: cells, style: map[int]ansi.Style{}})
 	return &t.rows[len(t.rows)-1]
 }
 
@@ -50,7 +51,7 @@ func (r *row) note(format string, args ...any) {
 }
 
 // write prints the table; style paints one cell.
-func (t *table) write(w io.Writer, style func(style, text string) string) error {
+func (t *table) write(w io.Writer, style func(style ansi.Style, text string) string) error {
 	widths := make([]int, len(t.header))
 	for i, name := range t.header {
 		widths[i] = utf8.RuneCountInString(name)
@@ -61,11 +62,11 @@ func (t *table) write(w io.Writer, style func(style, text string) string) error 
 		}
 	}
 	var b strings.Builder
-	line(&b, t.header, widths, func(_ int, text string) string { return style(styleBold, text) })
+	line(&b, t.header, widths, func(_ int, text string) string { return style(ansi.Bold, text) })
 	for _, r := range t.rows {
 		line(&b, r.cells, widths, func(i int, text string) string { return style(r.style[i], text) })
 		for _, note := range r.notes {
-			fmt.Fprintf(&b, "  %s\n", style(styleWarn, note))
+			fmt.Fprintf(&b, "  %s\n", style(ansi.Warn, note))
 		}
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -89,5 +90,5 @@ func line(b *strings.Builder, cells []string, widths []int, paint func(int, stri
 
 // printTable prints on standard output.
 func (c *command) printTable(t *table) error {
-	return t.write(c.program.Stdout, func(style, text string) string { return c.style(c.program.Stdout, style, text) })
+	return t.write(c.program.Stdout, func(style ansi.Style, text string) string { return c.style(c.program.Stdout, style, text) })
 }

@@ -5,16 +5,8 @@ import (
 	"os"
 
 	"github.com/mattn/go-isatty"
-)
 
-// Styles for terminals.
-const (
-	styleReset = "\x1b[0m"
-	styleBold  = "\x1b[1m"
-	styleDim   = "\x1b[2m"
-	styleGood  = "\x1b[32m"
-	styleWarn  = "\x1b[33m"
-	styleError = "\x1b[31m"
+	"github.com/noria-dev/noria/core/internal/ansi"
 )
 
 // isTerminal tells whether a person is at the other end of a reader or writer.
@@ -28,9 +20,9 @@ func (c *command) colourOn(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
 }
 
-func (c *command) style(w io.Writer, style, text string) string {
-	if style == "" || text == "" || !c.colourOn(w) {
+func (c *command) style(w io.Writer, style ansi.Style, text string) string {
+	if !c.colourOn(w) {
 		return text
 	}
-	return style + text + styleReset
+	return style.Text(text)
 }

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/noria-dev/noria/core/internal/printable"
@@ -12,11 +9,21 @@ import (
 // text is what came from outside, made printable.
 func text(s string) string { return printable.Text(s) }
 
-// causesText counts accounts by what keeps them away.
-func causesText(causes map[string]int) string {
-	parts := make([]string, 0, len(causes))
-	for _, cause := range slices.Sorted(maps.Keys(causes)) {
-		parts = append(parts, fmt.Sprintf("%d %s", causes[cause], strings.ReplaceAll(cause, "_", " ")))
+// inWords says a code of the daemon in words.
+func inWords(code string) string {
+	switch code {
+	case "known":
+		return "by its score"
+	case "cautious":
+		return "as a cautious attempt"
+	case "follow":
+		return "with another request of the session"
+	case "sibling":
+		return "with the session's other model"
+	case "unjudged":
+		return "not judged"
+	case "no_account", "no_eligible_account":
+		return "no account can serve"
 	}
-	return strings.Join(parts, ", ")
+	return strings.ReplaceAll(code, "_", " ")
 }

@@ -45,8 +45,8 @@ func ExplainFor(d Decision, when When) string {
 
 // Columns tells what the columns of an explanation mean.
 const Columns = `CLASS        known, stale or unknown: what is known of the account's windows, or else what filtered it
-SCORE        the least RATE of its windows as a multiple of their least SUSTAINED: 1 uses the allowance up
-             exactly at the reset, more would let some expire, below 0 the session is not expected to fit
+SCORE        the least RATE of its windows as a multiple of their least SUSTAINED: at 1 the allowance lasts
+             exactly until the reset, above it some may expire unused, below 0 the session may not fit
 READ         percent used as the provider last told it
 USED         READ, and what requests that ended since then took
 RESERVED     percent that requests in flight will take
@@ -90,7 +90,7 @@ func (c *Candidate) scoreText() string {
 
 // row has a ~ before what is reckoned and not observed, and a dash for what is unknown.
 func (t *Term) row() string {
-	head := t.Name + "\t" + strings.ReplaceAll(t.State, "_", " ") + "\t"
+	head := cmp.Or(t.Name, t.Window) + "\t" + strings.ReplaceAll(t.State, "_", " ") + "\t"
 	if !t.Known() {
 		return head + "-\t-\t-\t-\t-\t-\t-\t-\t-"
 	}
@@ -164,7 +164,7 @@ func (f Forecast) Sentence(when When) string {
 	case ForecastExact:
 		return fmt.Sprintf("%s can serve again from %s", f.Account, when(f.At))
 	case ForecastNoLaterThan:
-		return fmt.Sprintf("%s can serve again by %s at the latest", f.Account, when(f.At))
+		return fmt.Sprintf("%s can serve again by %s", f.Account, when(f.At))
 	}
 	return "When that changes is not known" + f.remedy()
 }

@@ -101,7 +101,7 @@ func (c *Catalog) checkFile(file *os.File, bundled bool) *Failure {
 	case err != nil:
 		return untrusted("executable cannot be examined")
 	case !info.Mode().IsRegular():
-		return untrusted("executable is no regular file")
+		return untrusted("executable is not a regular file")
 	case info.Size() > maxExecutable:
 		return untrusted("executable is larger than 512 MiB")
 	case writableByOthers(info):
