@@ -59,10 +59,6 @@ func (a *attempt) failed(resp *http.Response) step {
 	evidence := a.evidence(resp, false)
 	evidence.Evidence = &providerv1.ClassifyRequest_Body{Body: a.decoded(resp, beginning)}
 	f.verdict, f.judged = a.classify(a.ctx, evidence)
-	if a.clientLeft() {
-		f.discard()
-		return a.left()
-	}
 	return a.goOn(f)
 }
 
@@ -102,6 +98,10 @@ func (a *attempt) circumstances(f *failure) circumstances {
 
 // goOn does what follows from a failure.
 func (a *attempt) goOn(f *failure) step {
+	if a.clientLeft() {
+		f.discard()
+		return a.left()
+	}
 	switch react(f.verdict, a.circumstances(f)) {
 	case renewLease:
 		return a.renew(f)

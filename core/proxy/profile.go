@@ -193,7 +193,7 @@ func compileGrammar(g *providerv1.StreamGrammar) (grammar, error) {
 }
 
 // class of an event type. Types that the grammar does not name are of none.
-func (g *grammar) class(kind []byte) eventClass { return g.classes[string(kind)] }
+func (g *grammar) class(kind string) eventClass { return g.classes[kind] }
 
 // provesWork reports whether an event of this class shows that the upstream accepted the work.
 func (g *grammar) provesWork(class eventClass) bool {

@@ -101,6 +101,12 @@ func reset(conn net.Conn) {
 
 const sseHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
+// goodStream answers with a short whole stream.
+func goodStream(conn net.Conn, _ int) {
+	_, _ = conn.Write([]byte(sseHead))
+	writeChunks(conn, []byte(claudeStart+claudeDelta+claudeStop), 1<<15, true)
+}
+
 // writeChunks sends body in chunks of size; whole ends the chunks as a clean end does.
 func writeChunks(conn net.Conn, body []byte, size int, whole bool) {
 	w := bufio.NewWriterSize(conn, 1<<16)

@@ -11,7 +11,7 @@ import (
 func (a *attempt) succeeded(resp *http.Response) step {
 	readable, reason := a.profile.grammar.readable(resp.Header.Get("Content-Type"), resp.Header.Get("Content-Encoding"))
 	if readable {
-		return a.newStream(resp).start()
+		return a.newStream(resp).run()
 	}
 	if reason != "" {
 		a.record(Event{Operation: "passive", Attempt: a.number, Account: a.account.Name, Reason: reason})

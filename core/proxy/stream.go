@@ -6,25 +6,22 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
-	"time"
 
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
 
 // stream is a streamed success on its way to the client. Its status, header and preamble are held until an event that
-// cannot be taken back, so that an early failure can still move the request without the client seeing anything.
+// cannot be taken back, so that an early failure can still move the request without the client seeing anything. Only the
+// request's own goroutine touches it, and writes to the client.
 type stream struct {
 	*attempt
 	resp *http.Response
+	from *answerReader
 	scan *scanner
 
-	mu sync.Mutex // guards what follows against the hold's timer
-	// holding until commit, or until an early failure was found.
-	holding   bool
 	committed bool
-	held      []byte
-	timer     *time.Timer
+	// held before the commit.
+	held []byte
 	// rest of a piece behind an early failure that may still be relayed.
 	rest []byte
 	// events seen, and whether one of them ended the stream.
@@ -40,112 +37,41 @@ type stream struct {
 }
 
 func (a *attempt) newStream(resp *http.Response) *stream {
-	s := &stream{attempt: a, resp: resp, scan: newScanner(&a.profile.grammar), holding: true}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(a.limits.HoldTime, s.heldTooLong)
-	return s
+	return &stream{attempt: a, resp: resp, from: a.proxy.pieces.read(resp.Body), scan: newScanner(&a.profile.grammar)}
 }
 
-// start reads the stream, and gives back what it held however that ends, but for a throttle that is held on.
-func (s *stream) start() (next step) {
+// run reads the stream to its end, or until the request goes elsewhere. It gives back what it held however that ends, but
+// for a throttle that is held on.
+func (s *stream) run() (next step) {
 	defer func() {
 		if next != throttled {
-			s.mu.Lock()
-			defer s.mu.Unlock()
 			s.discard()
 		}
 	}()
-	return s.run()
-}
-
-// run reads the stream to its end. It returns early when the request goes elsewhere.
-func (s *stream) run() step {
-	buffer := s.proxy.pieces.copies.Get().(*[]byte)
-	defer s.proxy.pieces.copies.Put(buffer)
-	for {
-		began := s.proxy.clock.Now()
-		n, err := s.resp.Body.Read(*buffer)
-		next, decided := s.take((*buffer)[:n], began)
-		if decided {
+	if !s.committed {
+		var decided bool
+		if next, decided = s.hold(); decided {
 			return next
 		}
+	}
+	for {
+		piece, err := s.from.next()
+		s.relayPiece(piece)
 		if err != nil {
 			return s.over(err)
 		}
 	}
 }
 
-// take feeds one piece. decided is true when the stream is not to be read on.
-func (s *stream) take(p []byte, began time.Time) (next step, decided bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.committed {
-		s.sent.upstream += s.proxy.clock.Now().Sub(began)
-		var early *failure
-		if p, early = s.hold(p); early != nil {
-			s.rest = bytes.Clone(p)
-			return s.goOn(early), true
-		}
-	}
-	if s.committed && s.err == nil {
+// relayPiece relays a piece behind the commit.
+func (s *stream) relayPiece(p []byte) {
+	if s.err == nil {
 		s.pass(p)
 	}
 	s.settle()
 	if s.err != nil {
 		s.endRelay(s.err, "")
 	}
-	return finished, false
-}
-
-// hold keeps what comes before the commit. It returns what is left of the piece: behind the commit, or behind an early
-// failure that moves the request.
-func (s *stream) hold(p []byte) (rest []byte, early *failure) {
-	for len(p) > 0 && !s.committed && s.err == nil {
-		n, e, ok := s.scan.next(p)
-		// Also what does not fit is held, for the moment that it takes to leave.
-		fits := s.proxy.memory.charge(int64(n), s.limits.ReplayMemory)
-		s.held = append(s.held, p[:n]...)
-		p = p[n:]
-		if ok {
-			if early = s.heldEvent(e); early != nil {
-				return p, early
-			}
-		}
-		switch {
-		case s.committed, s.err != nil:
-		case s.scan.passive != "":
-			s.commitUnread(s.scan.passive)
-		case len(s.held) > s.limits.HoldBytes:
-			s.commitUnread("hold_bytes")
-		case !fits:
-			s.commitUnread("replay_memory")
-		}
-	}
-	return p, nil
-}
-
-// heldEvent decides on an event before commit.
-func (s *stream) heldEvent(e event) *failure {
-	class := s.profile.grammar.class([]byte(e.kind))
-	s.seen(class, e)
-	switch {
-	case class&classInspected != 0:
-		f := s.inspect(s.ctx, e)
-		if s.clientLeft() {
-			s.err = errClientWrite
-			return nil
-		}
-		if react(f.verdict, s.circumstances(f)) != relayFailure {
-			s.stopHolding()
-			return f
-		}
-		s.keepBlocker(f)
-		s.commit(false)
-	case class&classPreamble == 0:
-		s.commit(s.profile.grammar.provesWork(class))
-	}
-	return nil
 }
 
 // seen counts an event and notes what it is.
@@ -168,52 +94,6 @@ func (s *stream) inspect(ctx context.Context, e event) *failure {
 	return f
 }
 
-// commitUnread commits at a bound. 200 was accepted, so it binds.
-func (s *stream) commitUnread(reason string) {
-	s.record(Event{Operation: "passive", Attempt: s.number, Account: s.account.Name, Reason: reason})
-	s.commit(true)
-}
-
-// heldTooLong runs when the time of the hold is over.
-func (s *stream) heldTooLong() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.holding {
-		s.commitUnread("hold_time")
-		s.settle()
-	}
-}
-
-func (s *stream) stopHolding() {
-	s.holding = false
-	s.timer.Stop()
-}
-
-// commit sends what was held, after which nothing can be taken back. An accepted attempt is durable before.
-func (s *stream) commit(accepted bool) {
-	s.stopHolding()
-	s.committed = true
-	if accepted {
-		if err := s.accept(); err != nil {
-			s.err = errClientWrite
-			return
-		}
-	}
-	copyResponseHeader(s.w.Header(), s.resp.Header, s.profile.headers.dropResponse)
-	s.begin(s.resp.StatusCode)
-	s.unflushed = true
-	if len(s.held) > 0 {
-		s.err = s.writeBody(s.held, false)
-	}
-	s.dropHeld()
-	s.commitBody()
-}
-
-func (s *stream) dropHeld() {
-	s.proxy.memory.give(int64(len(s.held)))
-	s.held = nil
-}
-
 // pass relays a piece behind the commit, as it came. Events that the grammar names have their effect before their last
 // byte goes on.
 func (s *stream) pass(p []byte) {
@@ -224,7 +104,7 @@ func (s *stream) pass(p []byte) {
 		if !ok {
 			break
 		}
-		class := s.profile.grammar.class([]byte(e.kind))
+		class := s.profile.grammar.class(e.kind)
 		s.seen(class, e)
 		if class&classInspected != 0 || !s.accepted && !s.ended && s.profile.grammar.provesWork(class) {
 			if s.write(p[:eventAt]); s.err != nil {
@@ -259,7 +139,7 @@ func (s *stream) lateEvent(class eventClass, e event) {
 
 // settle flushes and hands telemetry over.
 func (s *stream) settle() {
-	if !s.committed || s.err != nil {
+	if s.err != nil {
 		return
 	}
 	s.flushNow()
@@ -286,14 +166,11 @@ func (s *stream) flushNow() {
 
 // over goes on when the upstream's side has ended.
 func (s *stream) over(err error) step {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopHolding()
 	clean := errors.Is(err, io.EOF)
 	switch {
+	case s.committed:
 	case s.clientLeft():
 		return s.left()
-	case s.committed:
 	case clean && len(s.held) == 0 && !s.emptied && s.body.replayable():
 		s.emptied = true
 		s.recordAttempt(s.resp.StatusCode, "network", "empty_stream")
@@ -329,10 +206,9 @@ func (s *stream) endStream(clean bool, err error) step {
 	return finished
 }
 
-// discard drops what is left of the stream. What it told of the account is not lost.
+// discard drops what is left of the stream. What it told of the account is not lost. It may be called more than once.
 func (s *stream) discard() {
-	s.stopHolding()
-	s.resp.Body.Close()
+	s.from.close()
 	s.dropHeld()
 	if len(s.observed) > 0 {
 		s.observe(s.resp, s.observed)
@@ -342,19 +218,8 @@ func (s *stream) discard() {
 
 // relayHeld hands an early failure to the client after all, and what follows it.
 func (s *stream) relayHeld() step {
-	s.passHeld()
-	return s.start()
-}
-
-func (s *stream) passHeld() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.discard()
 	s.commit(false)
-	if s.err == nil {
-		s.pass(s.rest)
-	}
-	s.settle()
-	if s.err != nil {
-		s.endRelay(s.err, "")
-	}
+	s.relayPiece(s.rest)
+	return s.run()
 }

@@ -4,12 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,13 +19,14 @@ import (
 
 // Events of the streams below.
 const (
-	claudeStart = "event: message_start\ndata: {\"type\":\"message_start\"}\n\n"
-	claudePing  = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
-	claudeDelta = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"x\"}}\n\n"
-	claudeStop  = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
-	claudeQuota = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\"}}\n\n"
-	claudeBusy  = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"
-	comment     = ": hold the line\n\n"
+	claudeStart    = "event: message_start\ndata: {\"type\":\"message_start\"}\n\n"
+	claudePing     = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+	claudeDelta    = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"x\"}}\n\n"
+	claudeStop     = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+	claudeQuota    = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\"}}\n\n"
+	claudeBusy     = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"
+	claudeThrottle = "event: error\ndata: {\"type\":\"error\",\"error\":{\"code\":\"rate_limit_exceeded\"}}\n\n"
+	comment        = ": hold the line\n\n"
 )
 
 // openStream makes a call whose answer the test reads itself.
@@ -39,307 +38,6 @@ func (r *rig) openStream(c call) (*http.Response, *bufio.Reader) {
 	}
 	r.t.Cleanup(func() { resp.Body.Close() })
 	return resp, bufio.NewReader(resp.Body)
-}
-
-// paced serves one stream whose parts are written when the test says so.
-type paced struct{ parts chan string }
-
-func newPaced(r *rig) *paced {
-	p := &paced{parts: make(chan string)}
-	newRawUpstream(r, func(conn net.Conn, _ int) {
-		_, _ = conn.Write([]byte(sseHead))
-		for part := range p.parts {
-			writeChunks(conn, []byte(part), 1<<15, false)
-		}
-		_, _ = conn.Write([]byte("0\r\n\r\n"))
-	})
-	return p
-}
-
-func TestNothingIsSentBeforeTheFirstEventThatCannotBeTakenBack(t *testing.T) {
-	r := newRig(t)
-	p := newPaced(r)
-	var headed atomic.Bool
-	answered := make(chan *http.Response)
-	go func() {
-		resp, err := r.client.Do(r.request(turn("s1")))
-		if err != nil {
-			close(answered)
-			return
-		}
-		headed.Store(true)
-		answered <- resp
-	}()
-	for _, part := range []string{claudeStart, comment, claudePing, claudeDelta[:40]} {
-		p.parts <- part
-	}
-	if headed.Load() {
-		t.Error("the client had an answer while only preamble had come")
-	}
-	if got := r.state.bound("claude/s1", testModel); got != "" {
-		t.Errorf("bound to %q before anything was accepted", got)
-	}
-	p.parts <- claudeDelta[40:]
-	resp := <-answered
-	if resp == nil {
-		t.Fatal("no answer")
-	}
-	defer resp.Body.Close()
-	if got := r.state.bound("claude/s1", testModel); got != "a" {
-		t.Errorf("bound to %q when the client had its header, want a", got)
-	}
-	p.parts <- claudeStop
-	close(p.parts)
-	body, err := io.ReadAll(resp.Body)
-	if want := claudeStart + comment + claudePing + claudeDelta + claudeStop; err != nil || string(body) != want {
-		t.Errorf("body %q, %v, want all bytes in order", body, err)
-	}
-}
-
-func TestABindingIsDurableBeforeTheFirstByte(t *testing.T) {
-	r := newRig(t)
-	release := make(chan struct{})
-	asked := make(chan struct{})
-	r.state.durable = func(ctx context.Context, _ uint64) error {
-		close(asked)
-		select {
-		case <-release:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	var answered atomic.Bool
-	done := make(chan result)
-	go func() {
-		got := r.do(turn("s1"))
-		answered.Store(true)
-		done <- got
-	}()
-	<-asked
-	if answered.Load() {
-		t.Error("the client was answered before its binding was durable")
-	}
-	close(release)
-	wantServed(t, <-done)
-}
-
-func TestAClientThatLeavesWhileItsBindingIsWrittenGetsNothing(t *testing.T) {
-	r := newRig(t)
-	ctx, leave := context.WithCancel(t.Context())
-	r.state.durable = func(ctx context.Context, _ uint64) error {
-		leave()
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	c := turn("s1")
-	c.ctx = ctx
-	if got := r.do(c); got.broken == nil {
-		t.Errorf("status %d, want an error", got.status)
-	}
-	if got := r.events.wait(t.Context(), "request", 1); got[0].Outcome != "canceled" {
-		t.Errorf("outcome %q, want canceled", got[0].Outcome)
-	}
-}
-
-func TestTheHoldIsBounded(t *testing.T) {
-	tests := []struct {
-		name   string
-		limits Limits
-		first  string
-		reason string
-	}{
-		{"by bytes", Limits{HoldBytes: 100}, claudeStart + ": " + strings.Repeat("x", 200), "hold_bytes"},
-		{"by time", Limits{HoldTime: time.Millisecond}, claudeStart, "hold_time"},
-		{"by time with nothing at all", Limits{HoldTime: time.Millisecond}, "", "hold_time"},
-		{"by the memory of all requests", Limits{ReplayMemory: smallPiece + 20}, claudeStart, "replay_memory"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, withLimits(tt.limits))
-			p := newPaced(r)
-			finish := make(chan struct{})
-			go func() {
-				defer close(p.parts)
-				if tt.first != "" {
-					p.parts <- tt.first
-				}
-				<-finish
-				p.parts <- "\n\n" + claudeDelta + claudeStop
-			}()
-			resp, body := r.openStream(turn("s1"))
-			if got := r.state.bound("claude/s1", testModel); resp.StatusCode != 200 || got != "a" {
-				t.Errorf("status %d, bound to %q, want a committed and bound stream", resp.StatusCode, got)
-			}
-			close(finish)
-			all, err := io.ReadAll(body)
-			if want := tt.first + "\n\n" + claudeDelta + claudeStop; err != nil || string(all) != want {
-				t.Errorf("body %q, %v, want %q", all, err, want)
-			}
-			if got := r.events.of("passive"); len(got) != 1 || got[0].Reason != tt.reason {
-				t.Errorf("events %+v, want one of %s", got, tt.reason)
-			}
-			r.events.wait(t.Context(), "request", 1)
-			if used := r.proxy.memory.used.Load(); used != 0 {
-				t.Errorf("%d bytes of memory are still taken", used)
-			}
-		})
-	}
-}
-
-// TestTheCommitBoundary says for sequences of events what the client sees and what is kept.
-func TestTheCommitBoundary(t *testing.T) {
-	tests := []struct {
-		name string
-		// events of account a; b gives a good answer.
-		events  string
-		served  string
-		boundTo string
-		blocked bool
-		judged  int
-	}{
-		{"a good stream", claudeStart + claudeDelta + claudeStop, "a", "a", false, 0},
-		{"an end behind the preamble is output", claudeStart + claudeStop, "a", "a", false, 0},
-		{"a quota error first", claudeQuota, "b", "b", true, 1},
-		{"a quota error behind preamble", claudeStart + claudePing + comment + claudeQuota, "b", "b", true, 1},
-		{"a quota error behind output", claudeStart + claudeDelta + claudeQuota, "a", "a", true, 1},
-		{"an overload first passes and binds nothing", claudeBusy, "a", "", false, 1},
-		{"an overload behind preamble passes and binds nothing", claudeStart + claudeBusy, "a", "", false, 1},
-		{"output behind an overload binds", claudeBusy + claudeDelta + claudeStop, "a", "a", false, 1},
-		{"preamble alone binds nothing", claudeStart + claudePing, "a", "", false, 0},
-		{"comments alone bind nothing", comment, "a", "", false, 0},
-		{"an unknown event is output", "event: novelty\ndata: {}\n\n", "a", "a", false, 0},
-		{"an error event by name only", "event: error\ndata: usage limit\n\n", "b", "b", true, 1},
-		{"the type in the data wins over the name", "event: error\ndata: {\"type\":\"content_block_delta\",\"text\":\"rate_limit_error\"}\n\n", "a", "a", false, 0},
-		{"a type deep in the data is none", "event: x\ndata: {\"delta\":{\"type\":\"error\"}}\n\n", "a", "a", false, 0},
-		{"an error at the end without a blank line is no event", claudeStart + strings.TrimRight(claudeQuota, "\n"), "a", "", false, 0},
-		{"carriage returns end lines too", strings.ReplaceAll(claudeStart+claudeQuota, "\n", "\r"), "b", "b", true, 1},
-		{"both together end lines too", strings.ReplaceAll(claudeStart+claudeQuota, "\n", "\r\n"), "b", "b", true, 1},
-	}
-	for _, tt := range tests {
-		for _, size := range []int{1, 1 << 15} {
-			t.Run(fmt.Sprintf("%s in pieces of %d", tt.name, size), func(t *testing.T) {
-				r := newRig(t)
-				good := claudeStart + claudeDelta + claudeStop
-				newRawUpstream(r, func(conn net.Conn, n int) {
-					_, _ = conn.Write([]byte(sseHead))
-					if n == 1 {
-						writeChunks(conn, []byte(tt.events), size, true)
-						return
-					}
-					writeChunks(conn, []byte(good), size, true)
-				})
-				got := r.do(turn("s1"))
-				want := tt.events
-				if tt.served == "b" {
-					want = good
-				}
-				if got.status != 200 || got.broken != nil || got.body != want {
-					t.Errorf("status %d, broken %v, body %q, want %q", got.status, got.broken, got.body, want)
-				}
-				if got := r.state.bound("claude/s1", testModel); got != tt.boundTo {
-					t.Errorf("bound to %q, want %q", got, tt.boundTo)
-				}
-				if got := r.state.blocked(claudeA); got != tt.blocked {
-					t.Errorf("blocked %v, want %v", got, tt.blocked)
-				}
-				if got := len(r.adapters.evidence()); got != tt.judged {
-					t.Errorf("%d events judged, want %d", got, tt.judged)
-				}
-			})
-		}
-	}
-}
-
-func TestABlockerOfALateErrorIsDurableBeforeTheClientSeesIt(t *testing.T) {
-	r := newRig(t)
-	p := newPaced(r)
-	asked, release := make(chan struct{}), make(chan struct{})
-	r.state.durable = func(ctx context.Context, sequence uint64) error {
-		r.state.mu.Lock()
-		entry := r.state.journal[sequence-1]
-		r.state.mu.Unlock()
-		if strings.HasPrefix(entry, "block") {
-			close(asked)
-			<-release
-		}
-		return nil
-	}
-	go func() { p.parts <- claudeStart + claudeDelta }()
-	_, body := r.openStream(turn("s1"))
-	read := func(want string) {
-		t.Helper()
-		buffer := make([]byte, len(want))
-		if _, err := io.ReadFull(body, buffer); err != nil || string(buffer) != want {
-			t.Fatalf("read %q, %v, want %q", buffer, err, want)
-		}
-	}
-	read(claudeStart + claudeDelta)
-	// The events around the error come in one piece with it: what is before goes on, the error itself is held.
-	p.parts <- claudeDelta + claudeQuota + comment
-	read(claudeDelta)
-	<-asked
-	if n := body.Buffered(); n != 0 {
-		t.Errorf("%d bytes of the error were sent before its blocker was durable", n)
-	}
-	close(release)
-	read(claudeQuota + comment)
-	close(p.parts)
-	if !r.state.blocked(claudeA) {
-		t.Error("the account is not blocked")
-	}
-	r.events.wait(t.Context(), "request", 1)
-	if got := r.state.ended; got["completed"] != 1 {
-		t.Errorf("attempts ended %v, want 1 completed", got)
-	}
-	if got := r.adapters.evidence(); !got[0].GetCommitted() {
-		t.Error("the adapter was not told that the error came behind the commit")
-	}
-}
-
-func TestALateErrorIsHeldForASecondAtMost(t *testing.T) {
-	r := newRig(t)
-	r.adapters.classify = func(ctx context.Context, _ *providerv1.ClassifyRequest) (Verdict, error) {
-		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > lateTime {
-			t.Errorf("deadline %v, want one within %v", deadline, lateTime)
-		}
-		<-ctx.Done()
-		return Verdict{}, ctx.Err()
-	}
-	newRawUpstream(r, func(conn net.Conn, _ int) {
-		_, _ = conn.Write([]byte(sseHead))
-		writeChunks(conn, []byte(claudeStart+claudeDelta+claudeQuota), 1<<15, true)
-	})
-	if got := r.do(turn("s1")); got.body != claudeStart+claudeDelta+claudeQuota {
-		t.Errorf("body %q, want the error relayed unjudged", got.body)
-	}
-}
-
-func TestAGrammarThatListsAcceptedTypesBindsByThem(t *testing.T) {
-	declared := claudeProfile()
-	declared.Stream.Accepted = []string{"content_block_delta"}
-	for _, tt := range []struct {
-		name, events, boundTo string
-	}{
-		{"a listed type", claudeStart + claudeDelta + claudeStop, "a"},
-		{"another type commits and binds nothing", claudeStart + claudeStop, ""},
-		{"a listed type behind the commit", "event: novelty\ndata: {}\n\n" + claudeDelta + claudeStop, "a"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t)
-			r.adapters.profiles["claude"] = compiled(t, "claude", declared)
-			newRawUpstream(r, func(conn net.Conn, _ int) {
-				_, _ = conn.Write([]byte(sseHead))
-				writeChunks(conn, []byte(tt.events), 1<<15, true)
-			})
-			if got := r.do(turn("s1")); got.body != tt.events {
-				t.Errorf("body %q, want %q", got.body, tt.events)
-			}
-			if got := r.state.bound("claude/s1", testModel); got != tt.boundTo {
-				t.Errorf("bound to %q, want %q", got, tt.boundTo)
-			}
-		})
-	}
 }
 
 func TestTelemetryIsHandedOverAndRelayed(t *testing.T) {
@@ -500,7 +198,6 @@ func TestAnEarlyEventRenewsTheLeaseAndGoesOnOnTheSameAccount(t *testing.T) {
 }
 
 func TestAThrottleEarlyInAStreamIsWaitedForWhenItIsShort(t *testing.T) {
-	const throttle = "event: error\ndata: {\"type\":\"error\",\"error\":{\"code\":\"rate_limit_exceeded\"}}\n\n"
 	r := newRig(t)
 	r.state.accounts = []quota.AccountID{claudeA}
 	r.adapters.classify = func(_ context.Context, e *providerv1.ClassifyRequest) (Verdict, error) {
@@ -511,7 +208,7 @@ func TestAThrottleEarlyInAStreamIsWaitedForWhenItIsShort(t *testing.T) {
 	newRawUpstream(r, func(conn net.Conn, n int) {
 		_, _ = conn.Write([]byte(sseHead))
 		if n == 1 {
-			writeChunks(conn, []byte(throttle), 1<<15, true)
+			writeChunks(conn, []byte(claudeThrottle), 1<<15, true)
 			return
 		}
 		writeChunks(conn, []byte(claudeStart+claudeDelta+claudeStop), 1<<15, true)
@@ -552,15 +249,14 @@ func TestAClientThatLeavesWhileAnEventIsJudgedLeavesNothingBehind(t *testing.T) 
 }
 
 func TestAThrottleEarlyInAStreamIsDetouredOrPassed(t *testing.T) {
-	const throttle = "event: error\ndata: {\"type\":\"error\",\"error\":{\"code\":\"rate_limit_exceeded\"}}\n\n"
 	r := newRig(t)
 	r.state.bind("codex/s1", "gpt-6.2-sol", codexA)
 	r.state.accounts = []quota.AccountID{codexA}
 	newRawUpstream(r, func(conn net.Conn, _ int) {
 		_, _ = conn.Write([]byte(sseHead))
-		writeChunks(conn, []byte(throttle+comment), 1<<15, true)
+		writeChunks(conn, []byte(claudeThrottle+comment), 1<<15, true)
 	})
-	if got := r.do(codexTurn("s1")); got.status != 200 || got.body != throttle+comment || got.broken != nil {
+	if got := r.do(codexTurn("s1")); got.status != 200 || got.body != claudeThrottle+comment || got.broken != nil {
 		t.Errorf("status %d, body %q, want the stream as it came when there is no other account", got.status, got.body)
 	}
 	if _, cooled := r.state.cooled(codexA); !cooled {
