@@ -99,7 +99,8 @@ func reset(conn net.Conn) {
 	}
 }
 
-const sseHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+// sseHead says that the connection will be closed: a proxy that used it again would find that out only then.
+const sseHead = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 // goodStream answers with a short whole stream.
 func goodStream(conn net.Conn, _ int) {
