@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -58,8 +59,9 @@ type Agent struct {
 	probes  *probes
 
 	listeners   []net.Listener
-	certificate certificate
-	metrics     net.Listener // nil without an address of their own
+	certificate atomic.Pointer[tls.Certificate] // of the proxy, nil without TLS; a reload may replace it
+	metrics     net.Listener                    // to begin with; nil without an address of their own
+	nextMetrics chan net.Listener
 	control     net.Listener
 	draining    atomic.Bool
 

@@ -25,7 +25,7 @@ var errInUse = errors.New("the address is taken")
 
 // listenProxy opens the listeners of the proxy: the configured address, and its twin of the other family when it is
 // 127.0.0.1 or [::1] and the machine has one.
-func listenProxy(ctx context.Context, cfg config.Listen, certificate *certificate) ([]net.Listener, error) {
+func listenProxy(ctx context.Context, cfg config.Listen, certificate *atomic.Pointer[tls.Certificate]) ([]net.Listener, error) {
 	first, err := listenOne(ctx, "listen.address", cfg.Address)
 	if err != nil {
 		return nil, err
@@ -46,13 +46,15 @@ func listenProxy(ctx context.Context, cfg config.Listen, certificate *certificat
 	if cfg.TLSCert == "" {
 		return listeners, nil
 	}
-	if err := certificate.load(cfg); err != nil {
+	loaded, err := loadCertificate(cfg)
+	if err != nil {
 		closeAll(listeners)
 		return nil, err
 	}
+	certificate.Store(loaded)
 	for i, l := range listeners {
 		listeners[i] = tls.NewListener(l, &tls.Config{
-			GetCertificate: certificate.get,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate.Load(), nil },
 			MinVersion:     tls.VersionTLS12,
 			NextProtos:     []string{"http/1.1"},
 		})
@@ -60,26 +62,16 @@ func listenProxy(ctx context.Context, cfg config.Listen, certificate *certificat
 	return listeners, nil
 }
 
-// certificate is that of the proxy's listeners. A reload may replace it, so that one that was renewed needs no new start.
-type certificate struct {
-	current atomic.Pointer[tls.Certificate]
-}
-
-// load reads the files that are configured, if any.
-func (c *certificate) load(cfg config.Listen) error {
+// loadCertificate reads the files of TLS; nil when none are configured.
+func loadCertificate(cfg config.Listen) (*tls.Certificate, error) {
 	if cfg.TLSCert == "" {
-		return nil
+		return nil, nil //nolint:nilnil // no TLS is no error
 	}
 	pair, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
 	if err != nil {
-		return fmt.Errorf("load TLS certificate: %w", err)
+		return nil, fmt.Errorf("load TLS certificate: %w", err)
 	}
-	c.current.Store(&pair)
-	return nil
-}
-
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return c.current.Load(), nil
+	return &pair, nil
 }
 
 // listenOne listens on the address of a setting. Errors are *RefusedStartError; errInUse among their causes.

@@ -9,11 +9,13 @@ import (
 	"github.com/noria-dev/noria/core/events"
 )
 
+func logLevel(cfg config.Log) hclog.Level { return hclog.LevelFromString(cfg.Level) }
+
 // newLogger returns the daemon's log. Redaction is the second net behind logging no free text from outside.
 func newLogger(cfg config.Log, out io.Writer, redactor *events.Redactor) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{
 		Name:       "noria",
-		Level:      hclog.LevelFromString(cfg.Level),
+		Level:      logLevel(cfg),
 		Output:     redactor.Writer(out),
 		JSONFormat: cfg.Format == config.LogJSON,
 	})

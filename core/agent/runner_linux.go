@@ -25,10 +25,10 @@ func processStart(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The name of the program stands in parentheses and may hold any of its own; state and start are the third and the 22nd
-	// field, see proc(5).
+	// The name of the program stands in parentheses and may hold any of its own. Behind it the state is the first field and the
+	// start the 20th: the third and the 22nd of proc(5).
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const state, start = 3 - 3, 22 - 3
+	const state, start = 0, 19
 	switch {
 	case len(fields) <= start:
 		return "", fmt.Errorf("read /proc/%d/stat: %d fields", pid, len(fields))

@@ -34,18 +34,34 @@ func (a *Agent) serveControl(ctx context.Context) error {
 	return server.Serve(a.control)
 }
 
-// serveMetrics serves the metrics on their own listener when one is configured.
+// serveMetrics serves the metrics on the listener of their own, if there is one, and on the next when a reload replaces it.
 func (a *Agent) serveMetrics(ctx context.Context) error {
-	if a.metrics == nil {
-		return nil
-	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.recorder.metrics.Handler())
-	return serveUntil(ctx, a.metrics, mux)
+	for listener := a.metrics; ; {
+		serving, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- serveUntil(serving, listener, mux) }()
+		select {
+		case err := <-ended:
+			stop()
+			return err
+		case next := <-a.nextMetrics:
+			stop()
+			if err := <-ended; err != nil {
+				return err
+			}
+			listener = next
+		}
+	}
 }
 
-// serveUntil serves l until ctx ends and closes it.
+// serveUntil serves l until ctx ends and closes it. Without a listener it waits.
 func serveUntil(ctx context.Context, l net.Listener, handler http.Handler) error {
+	if l == nil {
+		<-ctx.Done()
+		return nil
+	}
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: httpHeaderTime,
 		BaseContext: func(net.Listener) context.Context { return ctx },

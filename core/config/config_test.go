@@ -346,7 +346,7 @@ provider "acme" { endpoint = "http://127.0.0.1:9000" }
 `))
 	want := []config.Change{
 		{What: "listen", How: config.Changed, Restart: true},
-		{What: "telemetry.refresh", How: config.Changed, Restart: true},
+		{What: "telemetry.refresh", How: config.Changed},
 		{What: "limits.drain", How: config.Changed},
 		{What: "plugin.acme", How: config.Added},
 		{What: "provider.claude", How: config.Changed},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/noria-dev/noria/core/internal/printable"
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
@@ -111,6 +112,21 @@ func (f *File) At(provider, account, attribute string, d Diagnostic) Diagnostic 
 		} else {
 			d.Detail = strings.TrimSpace(fmt.Sprintf("%s (about the attribute %q, which is not set)", d.Detail, printable.Bounded(attribute, 64)))
 		}
+	}
+	d.Range, d.Snippet = f.place(at)
+	return d
+}
+
+// AtBlock places a diagnostic at an attribute of one of the host's own blocks, at the block's header when the attribute is not
+// set. A block that is not in the file leaves it without a place.
+func (f *File) AtBlock(block, attribute string, d Diagnostic) Diagnostic {
+	i := slices.IndexFunc(f.body.Blocks, func(b *hclsyntax.Block) bool { return b.Type == block })
+	if i < 0 {
+		return d
+	}
+	at := f.body.Blocks[i].DefRange()
+	if value, set := setRange(f.body.Blocks[i].Body, attribute); set {
+		at = value
 	}
 	d.Range, d.Snippet = f.place(at)
 	return d

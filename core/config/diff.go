@@ -33,21 +33,22 @@ const (
 func Diff(before, after *Config) []Change {
 	var d differences
 	// What the daemon opens or starts with stays until it is started anew; the rest is applied by a reload.
-	d.setting("listen", before.Listen, after.Listen, true)
+	d.listen(before.Listen, after.Listen)
 	d.setting("state.dir", before.State.Dir, after.State.Dir, true)
 	d.setting("state.max_bindings", before.State.MaxBindings, after.State.MaxBindings, false)
 	d.setting("state.idle", before.State.Idle, after.State.Idle, false)
-	d.setting("telemetry.refresh", before.Telemetry.Refresh, after.Telemetry.Refresh, true)
+	d.setting("telemetry.refresh", before.Telemetry.Refresh, after.Telemetry.Refresh, false)
 	d.setting("placement.fit", before.Placement.Fit, after.Placement.Fit, false)
 	x, y := before.Limits, after.Limits
 	d.setting("limits.body", x.Body, y.Body, false)
 	d.setting("limits.replay_memory", x.ReplayMemory, y.ReplayMemory, false)
-	d.setting("limits.connections", x.Connections, y.Connections, true)
+	d.setting("limits.connections", x.Connections, y.Connections, false)
 	d.setting("limits.header_time", x.HeaderTime, y.HeaderTime, true)
 	d.setting("limits.hold_time", x.HoldTime, y.HoldTime, false)
 	d.setting("limits.drain", x.Drain, y.Drain, false)
-	d.setting("log", before.Log, after.Log, true)
-	d.setting("metrics", before.Metrics, after.Metrics, true)
+	d.setting("log.level", before.Log.Level, after.Log.Level, false)
+	d.setting("log.format", before.Log.Format, after.Log.Format, true)
+	d.setting("metrics", before.Metrics, after.Metrics, false)
 	d.setting("plugin_dir", before.PluginDir, after.PluginDir, true)
 	named(&d, "plugin", before.Plugins, after.Plugins,
 		func(p Plugin) string { return p.Name },
@@ -64,6 +65,14 @@ func (d *differences) setting(what string, x, y any, restart bool) {
 	if !reflect.DeepEqual(x, y) {
 		d.changes = append(d.changes, Change{What: what, How: Changed, Restart: restart})
 	}
+}
+
+// listen tells of the files of TLS apart: others can be read while the daemon runs, if it had some.
+func (d *differences) listen(x, y Listen) {
+	files := func(l Listen) [2]string { return [2]string{l.TLSCert, l.TLSKey} }
+	d.setting("listen.tls", files(x), files(y), (x.TLSCert == "") != (y.TLSCert == ""))
+	x.TLSCert, x.TLSKey, y.TLSCert, y.TLSKey = "", "", "", ""
+	d.setting("listen", x, y, true)
 }
 
 func (d *differences) provider(what string, x, y Provider) {

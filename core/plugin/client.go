@@ -24,10 +24,11 @@ type Client struct {
 	provider string
 	clock    clock.Clock
 	timing   timing
-	refresh  time.Duration
-	check    *answerCheck
-	hooks    Hooks
-	chance   func() float64
+	// refresh is the interval of quota probes; it may change.
+	refresh func() time.Duration
+	check   *answerCheck
+	hooks   Hooks
+	chance  func() float64
 
 	// current is nil while the adapter is away.
 	current atomic.Pointer[instance]
@@ -110,7 +111,8 @@ func (c *Client) withdraw() {
 	}
 }
 
-// renewAccounts makes the accounts those of the instance. With a changed configuration every lease is dropped.
+// renewAccounts makes the accounts those of the instance. With a changed configuration every lease is dropped, and quota is
+// read at once: it may be that of another login.
 func (c *Client) renewAccounts(i *instance, changed bool) {
 	old := *c.accounts.Load()
 	accounts := map[string]*account{}
@@ -125,6 +127,7 @@ func (c *Client) renewAccounts(i *instance, changed bool) {
 			a = c.newAccount(name)
 		case changed:
 			a.leases.drop()
+			a.probe.hurry()
 		}
 		accounts[name] = a
 	}
@@ -141,7 +144,7 @@ func (c *Client) newAccount(name string) *account {
 	a := &account{id: quota.AccountID{Provider: c.provider, Name: name}, leave: leave}
 	a.leases = newLeases(c, a)
 	a.observer = newObserver(ctx, c, a)
-	a.probe = &probe{client: c, account: a, kicks: make(chan chan error)}
+	a.probe = newProbe(c, a)
 	a.watched = c.newWatched(ctx, a)
 	c.background.run(ctx, a.probe.run)
 	return a

@@ -33,6 +33,7 @@ type Host struct {
 	spawner  *spawner
 	wakeups  background
 	retiring sync.WaitGroup
+	refresh  atomic.Int64 // the interval of quota probes, in nanoseconds
 	// ending ends when what is still being drained is to be killed.
 	ending context.Context
 	kill   context.CancelFunc
@@ -76,6 +77,7 @@ func newHost(options Options, t timing) (*Host, error) {
 	catalog.cache.sweep(time.Now())
 	h := &Host{Catalog: catalog, options: options, timing: t, spawner: newSpawner(), adapters: map[string]*adapter{}}
 	h.clients.Store(&map[string]*Client{})
+	h.SetRefresh(options.Refresh)
 	h.launcher = &launcher{
 		catalog:     catalog,
 		spawner:     h.spawner,
@@ -230,7 +232,7 @@ func (h *Host) newAdapter(spec Spec) (*adapter, <-chan error) {
 		provider: spec.Provider,
 		clock:    h.options.Clock,
 		timing:   h.timing,
-		refresh:  h.options.Refresh,
+		refresh:  h.interval,
 		check:    h.launcher.check,
 		hooks:    h.options.Hooks,
 		chance:   rand.Float64,
@@ -396,6 +398,11 @@ func (h *Host) RefreshQuota(ctx context.Context, account quota.AccountID) error 
 	return c.RefreshQuota(ctx, account.Name)
 }
 
+// SetRefresh sets the interval of quota probes: for every account from its next probe on.
+func (h *Host) SetRefresh(interval time.Duration) { h.refresh.Store(int64(interval)) }
+
+func (h *Host) interval() time.Duration { return time.Duration(h.refresh.Load()) }
+
 // Close drains and stops everything, and returns when no process and no goroutine is left. When ctx ends first the
 // processes are killed.
 func (h *Host) Close(ctx context.Context) error {
@@ -435,9 +442,6 @@ func (h *Host) probeAll() {
 // probeAll asks for a probe of every account and awaits none.
 func (c *Client) probeAll() {
 	for _, a := range *c.accounts.Load() {
-		select {
-		case a.probe.kicks <- make(chan error, 1):
-		default: // it is at it
-		}
+		a.probe.hurry()
 	}
 }

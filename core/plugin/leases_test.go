@@ -32,7 +32,7 @@ type desk struct {
 
 func newDesk(hooks Hooks) *desk {
 	d := &desk{conn: &fakeConn{}, redact: events.NewRedactor()}
-	d.client = &Client{provider: "p", clock: clock.Wall{}, timing: designTiming(), refresh: defaultRefresh,
+	d.client = &Client{provider: "p", clock: clock.Wall{}, timing: designTiming(), refresh: func() time.Duration { return defaultRefresh },
 		check: &answerCheck{redactor: d.redact}, hooks: hooks, chance: func() float64 { return 1 }}
 	d.client.start()
 	return d

@@ -17,6 +17,20 @@ type probe struct {
 	account *account
 	// kicks asks for a probe at once; the channel in it takes the result and holds one.
 	kicks chan chan error
+	// soon holds one: a probe is due as soon as the adapter can be asked. Nobody waits for it.
+	soon chan struct{}
+}
+
+func newProbe(c *Client, a *account) *probe {
+	return &probe{client: c, account: a, kicks: make(chan chan error), soon: make(chan struct{}, 1)}
+}
+
+// hurry asks for a probe and awaits none.
+func (p *probe) hurry() {
+	select {
+	case p.soon <- struct{}{}:
+	default:
+	}
 }
 
 // RefreshQuota probes the account at once and returns when that probe ended.
@@ -78,9 +92,10 @@ func (p *probe) pause(ctx context.Context, wait time.Duration) (waiting []chan e
 	defer timer.Stop()
 	for {
 		var due <-chan time.Time
+		var soon <-chan struct{}
 		i, changed := p.client.present()
 		if i != nil && i.offers(wire.ServiceQuota) {
-			due = timer.C
+			due, soon = timer.C, p.soon
 		}
 		select {
 		case <-ctx.Done():
@@ -88,6 +103,8 @@ func (p *probe) pause(ctx context.Context, wait time.Duration) (waiting []chan e
 		case result := <-p.kicks:
 			return p.collect(result), true
 		case <-due:
+			return nil, true
+		case <-soon:
 			return nil, true
 		case <-changed:
 		}
@@ -109,7 +126,8 @@ func (p *probe) collect(first chan error) []chan error {
 
 // interval until the next probe: longer after failures and for an account that does not serve.
 func (p *probe) interval(failures int) time.Duration {
-	interval, most := p.client.refresh, max(p.client.timing.probeMost, p.client.refresh)
+	interval := p.client.refresh()
+	most := max(p.client.timing.probeMost, interval)
 	if p.client.clock.Now().Sub(time.Unix(p.account.used.Load(), 0)) > p.client.timing.probeIdle {
 		interval = min(4*interval, most)
 	}

@@ -50,7 +50,7 @@ type Limits struct {
 	Body int64
 	// ReplayMemory over all requests and held streams, in bytes. A request beyond it streams once and cannot fail over.
 	ReplayMemory int64
-	// Connections of clients at a time, per listener.
+	// Connections of clients at a time, over all listeners.
 	Connections int
 	// HeaderTime until the header of a request must have come.
 	HeaderTime time.Duration
@@ -127,6 +127,7 @@ type Proxy struct {
 
 	limits      atomic.Pointer[Limits]
 	server      *http.Server
+	connections *connectionLimit
 	transports  *transports
 	memory      memory
 	pieces      *piecePool
@@ -159,7 +160,7 @@ func New(o Options) (*Proxy, error) {
 	p := &Proxy{
 		state: o.State, adapters: o.Adapters, events: o.Events, clock: o.Clock, log: o.Logger, keys: o.Keys,
 		providers: o.Providers, ready: o.Ready, location: o.Location,
-		transports: newTransports(), pieces: newPiecePool(),
+		transports: newTransports(), pieces: newPiecePool(), connections: newConnectionLimit(),
 	}
 	for _, host := range o.Hosts {
 		p.hosts = append(p.hosts, strings.ToLower(host))
@@ -179,8 +180,9 @@ func New(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// SetLimits replaces the limits for requests that come from now on. Connections, HeaderTime and IdleTime are those of New.
+// SetLimits replaces the limits for requests that come from now on. HeaderTime and IdleTime are those of New.
 func (p *Proxy) SetLimits(l Limits) {
 	l = l.withDefaults()
 	p.limits.Store(&l)
+	p.connections.set(l.Connections)
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 
-	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -44,11 +43,10 @@ func (p *Proxy) Serve(ctx context.Context, listeners ...net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = p.server.Close() })
 	defer stop()
 	defer p.transports.closeIdle()
-	connections := p.limits.Load().Connections
 	var group errgroup.Group
 	for _, l := range listeners {
 		group.Go(func() error {
-			err := p.server.Serve(strictListener{netutil.LimitListener(l, connections)})
+			err := p.server.Serve(strictListener{p.connections.listener(l)})
 			if errors.Is(err, http.ErrServerClosed) {
 				return nil
 			}
