@@ -344,6 +344,24 @@ func TestRefreshMakesOneNewProbeForAllWhoAsk(t *testing.T) {
 	})
 }
 
+func TestChangedConfigurationIsProbedAtOnceAndARestartIsNot(t *testing.T) {
+	r := &reading{takes: time.Second}
+	probeTest(t, r, func(t *testing.T, d *desk, in *inbox) {
+		time.Sleep(500 * time.Millisecond) // a probe of the old configuration is under way
+		d.adopt(`{"other":1}`, wire.ServiceQuota)
+		time.Sleep(1500 * time.Millisecond)
+		if n := r.count(); n != 2 {
+			t.Errorf("%d probes after the configuration changed, want one of the old and one of the new", n)
+		}
+		d.client.adopt(nil)
+		d.adopt(`{"other":1}`, wire.ServiceQuota)
+		time.Sleep(2 * time.Second)
+		if n := r.count(); n != 2 {
+			t.Errorf("%d probes after a restart", n)
+		}
+	})
+}
+
 func TestProbeThatHangsEndsAtItsDeadline(t *testing.T) {
 	r := &reading{takes: time.Hour}
 	probeTest(t, r, func(t *testing.T, d *desk, in *inbox) {
