@@ -460,17 +460,22 @@ func TestCommandsOfARunningDaemon(t *testing.T) {
 		{[]string{"plugins", "restart", "simulated"}, 0, "ready"},
 		{[]string{"status"}, 0, "simulated/a"},
 		{[]string{"accounts", "disable", "simulated/a"}, 0, "simulated/a is disabled.\n"},
-		{[]string{"explain", "-new", "simulated"}, 3, "no account can serve"},
+		{[]string{"explain", "-new", "simulated"}, 3, "No account can serve: 1 disabled. When that changes is not known; enable an account with noria accounts enable."},
 		{[]string{"accounts", "enable", "simulated/a"}, 0, "simulated/a is enabled.\n"},
 		{[]string{"explain", "-new", "simulated"}, 0, "simulated/a"},
 		{[]string{"reload"}, 0, "Nothing has changed.\n"},
-		{[]string{"state", "export"}, 0, `"bindings": []`},
+		{[]string{"state", "export"}, 0, `"bindings":[]`},
 		{[]string{"token", "show"}, 0, "\n"},
+		{[]string{"sessions", "list"}, 0, "No session is bound.\n"},
+		{[]string{"sessions", "list", "-provider", "nope"}, 1, `no provider "nope" is configured`},
+		{[]string{"sessions", "list", "-account", "simulated/nope"}, 1, "no account simulated/nope is configured"},
+		{[]string{"sessions", "list", "-account", "nope"}, 1, `no account is named "nope"`},
+		{[]string{"explain", "nope"}, 1, `no session matches "nope", and no request of that id is remembered`},
 		{[]string{"doctor"}, 0, "valid, and the plugins agree"},
 		{[]string{"config", "show"}, 0, `provider "simulated"`},
 	} {
 		code, stdout, stderr := w.noria(append(c.args, "-config", config)...)
-		if code != c.code || !strings.Contains(stdout, c.says) {
+		if code != c.code || !strings.Contains(stdout+stderr, c.says) {
 			t.Errorf("%v: exit %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
 		}
 	}

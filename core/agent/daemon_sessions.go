@@ -7,7 +7,6 @@ import (
 
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/events"
-	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
 	"github.com/noria-dev/noria/core/state"
 )
@@ -172,11 +171,11 @@ func (d *daemon) Explain(_ context.Context, req api.ExplainRequest) (api.Explana
 		why := d.store.ExplainNew(req.Provider, req.Model, d.clock.Now())
 		return api.Explanation{Model: req.Model, Now: &why.Now}, nil
 	}
-	if decision, ok := d.store.RequestDecision(req.Subject); ok {
+	if why, ok := d.explainRequest(req.Subject); ok {
 		if req.Model != "" {
 			return api.Explanation{}, api.Errorf(api.CodeInvalid, "%s is a request and has its model; leave the model out", req.Subject)
 		}
-		return d.explainRequest(req.Subject, decision), nil
+		return why, nil
 	}
 	view, err := d.find(req.Subject)
 	var unknown *api.Error
@@ -196,19 +195,34 @@ func (d *daemon) Explain(_ context.Context, req api.ExplainRequest) (api.Explana
 	}, nil
 }
 
-func (d *daemon) explainRequest(id string, decision placement.Decision) api.Explanation {
-	explanation := api.Explanation{Request: id, Last: &decision}
-	explanation.History = d.recorder.list.Recent(historyKept, func(e events.Event) bool { return e.RequestID == id })
-	for _, e := range explanation.History {
-		explanation.Model = e.Model
-		if keys := d.store.FindSessions(e.SessionHash, 2); e.SessionHash != "" && len(keys) == 1 {
-			if view, ok := d.store.Session(keys[0]); ok {
-				session := sessionOf(view)
-				explanation.Session = &session
-			}
-		}
+// explainRequest tells of a request that is remembered. There is no decision about one that found its session bound.
+func (d *daemon) explainRequest(id string) (explanation api.Explanation, ok bool) {
+	explanation.Request = id
+	decision, decided := d.store.RequestDecision(id)
+	if decided {
+		explanation.Last = &decision
 	}
-	return explanation
+	explanation.History = d.recorder.list.Recent(historyKept, func(e events.Event) bool { return e.RequestID == id })
+	if !decided && len(explanation.History) == 0 {
+		return explanation, false
+	}
+	for _, e := range explanation.History {
+		explanation.Model, explanation.Session = e.Model, d.sessionHashed(e.SessionHash)
+	}
+	return explanation, true
+}
+
+// sessionHashed is the session with that hash, nil if there is none any more.
+func (d *daemon) sessionHashed(hash string) *api.Session {
+	if hash == "" {
+		return nil
+	}
+	view, err := d.find(hash)
+	if err != nil {
+		return nil
+	}
+	session := sessionOf(view)
+	return &session
 }
 
 func sessionOf(view state.SessionView) api.Session {

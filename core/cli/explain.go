@@ -76,6 +76,11 @@ func (c *command) printExplanation(e api.Explanation) error {
 		}
 		told = true
 	}
+	if e.Request != "" && e.Last == nil {
+		if err := c.printf("\nNo account was chosen for request %s: it went where its session lived, or was not placed.\n", text(e.Request)); err != nil {
+			return err
+		}
+	}
 	return c.printPast(e)
 }
 

@@ -426,7 +426,7 @@ func TestPipesInAConfigurationAreNotWaitedFor(t *testing.T) {
 		fmt.Sprintf("provider \"claude\" {\n  account \"work\" {\n    credential { file = %q }\n  }\n}\n", path),
 	} {
 		_, found := load(write(t, text))
-		if len(found) == 0 || !strings.Contains(found[0].Detail, "it is no regular file") {
+		if len(found) == 0 || !strings.Contains(found[0].Detail, "it is not a regular file") {
 			t.Errorf("%s: found %v", text, found)
 		}
 	}
