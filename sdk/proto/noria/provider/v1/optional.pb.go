@@ -28,9 +28,12 @@ type AuthState int32
 
 const (
 	AuthState_AUTH_STATE_UNSPECIFIED AuthState = 0
-	AuthState_AUTH_STATE_SIGNED_IN   AuthState = 1
-	AuthState_AUTH_STATE_SIGNED_OUT  AuthState = 2
-	AuthState_AUTH_STATE_EXPIRED     AuthState = 3
+	// There is a login. It can still be refused upstream.
+	AuthState_AUTH_STATE_SIGNED_IN AuthState = 1
+	// There is none.
+	AuthState_AUTH_STATE_SIGNED_OUT AuthState = 2
+	// There is one that is over and cannot be renewed.
+	AuthState_AUTH_STATE_EXPIRED AuthState = 3
 )
 
 // Enum value maps for AuthState.

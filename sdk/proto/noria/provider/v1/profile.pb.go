@@ -90,9 +90,12 @@ type Framing int32
 
 const (
 	Framing_FRAMING_UNSPECIFIED Framing = 0
-	Framing_FRAMING_NONE        Framing = 1
-	Framing_FRAMING_SSE         Framing = 2
-	Framing_FRAMING_JSON_LINES  Framing = 3
+	// Answers are not streamed, or are relayed unread.
+	Framing_FRAMING_NONE Framing = 1
+	// text/event-stream.
+	Framing_FRAMING_SSE Framing = 2
+	// One JSON value in each line.
+	Framing_FRAMING_JSON_LINES Framing = 3
 )
 
 // Enum value maps for Framing.
@@ -142,14 +145,22 @@ type WindowKind int32
 
 const (
 	WindowKind_WINDOW_KIND_UNSPECIFIED WindowKind = 0
-	WindowKind_WINDOW_KIND_ROLLING     WindowKind = 1
-	WindowKind_WINDOW_KIND_SESSION     WindowKind = 2
-	WindowKind_WINDOW_KIND_WEEKLY      WindowKind = 3
-	WindowKind_WINDOW_KIND_MONTHLY     WindowKind = 4
-	WindowKind_WINDOW_KIND_INDIVIDUAL  WindowKind = 5
-	WindowKind_WINDOW_KIND_MODEL       WindowKind = 6
-	WindowKind_WINDOW_KIND_CREDIT      WindowKind = 7
-	WindowKind_WINDOW_KIND_CONTEXT     WindowKind = 8
+	// A fixed length that begins again when it is over: five hours, a day.
+	WindowKind_WINDOW_KIND_ROLLING WindowKind = 1
+	// An allowance for what the provider calls a session.
+	WindowKind_WINDOW_KIND_SESSION WindowKind = 2
+	// Seven days.
+	WindowKind_WINDOW_KIND_WEEKLY WindowKind = 3
+	// 28 to 31 days.
+	WindowKind_WINDOW_KIND_MONTHLY WindowKind = 4
+	// One person's share of an allowance that a workspace has in common.
+	WindowKind_WINDOW_KIND_INDIVIDUAL WindowKind = 5
+	// The models that it names, and no others.
+	WindowKind_WINDOW_KIND_MODEL WindowKind = 6
+	// What is spent beyond the other windows. It limits an account only when it is exhausted.
+	WindowKind_WINDOW_KIND_CREDIT WindowKind = 7
+	// How full one conversation is. It limits no account.
+	WindowKind_WINDOW_KIND_CONTEXT WindowKind = 8
 )
 
 // Enum value maps for WindowKind.

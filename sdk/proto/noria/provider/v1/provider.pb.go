@@ -29,8 +29,10 @@ type RefusalCode int32
 
 const (
 	RefusalCode_REFUSAL_CODE_UNSPECIFIED RefusalCode = 0
-	RefusalCode_REFUSAL_CODE_SIGNED_OUT  RefusalCode = 1
-	RefusalCode_REFUSAL_CODE_EXPIRED     RefusalCode = 2
+	// Nobody is signed in: there is no credential where one should be.
+	RefusalCode_REFUSAL_CODE_SIGNED_OUT RefusalCode = 1
+	// The login is over, and the official way did not renew it.
+	RefusalCode_REFUSAL_CODE_EXPIRED RefusalCode = 2
 	// The login is good, and not of the kind that may be used here.
 	RefusalCode_REFUSAL_CODE_NOT_ELIGIBLE RefusalCode = 3
 	// Nothing is known against the account; the adapter cannot say now.
@@ -86,16 +88,28 @@ type Outcome int32
 
 const (
 	// A bug of the adapter; read as UNKNOWN_ERROR.
-	Outcome_OUTCOME_UNSPECIFIED     Outcome = 0
-	Outcome_OUTCOME_ACCEPTED        Outcome = 1
+	Outcome_OUTCOME_UNSPECIFIED Outcome = 0
+	// The work is accepted. Scope REQUEST.
+	Outcome_OUTCOME_ACCEPTED Outcome = 1
+	// An allowance is used up: blocks until clears_at, another account is tried. Scope ACCOUNT or MODEL.
 	Outcome_OUTCOME_QUOTA_EXHAUSTED Outcome = 2
-	Outcome_OUTCOME_AUTH_FAILED     Outcome = 3
-	Outcome_OUTCOME_NOT_ENTITLED    Outcome = 4
-	Outcome_OUTCOME_THROTTLED       Outcome = 5
-	Outcome_OUTCOME_OVERLOADED      Outcome = 6
-	Outcome_OUTCOME_CLIENT_ERROR    Outcome = 7
+	// The credential was refused: the lease is renewed once, then the account is blocked until its login changes.
+	// Scope ACCOUNT.
+	Outcome_OUTCOME_AUTH_FAILED Outcome = 3
+	// The account's plan does not include this: blocks without a time, another account is tried. Scope ACCOUNT or MODEL.
+	Outcome_OUTCOME_NOT_ENTITLED Outcome = 4
+	// Too much at once. Scope ACCOUNT: it pauses for retry_after_ms, another serves this request, and the session stays.
+	// Scope REQUEST, for what every account would be told: the client gets the response.
+	Outcome_OUTCOME_THROTTLED Outcome = 5
+	// The provider's own trouble, generic 5xx included: the client gets the response. Scope PROVIDER.
+	Outcome_OUTCOME_OVERLOADED Outcome = 6
+	// The request itself is at fault: the client gets the response. Scope REQUEST.
+	Outcome_OUTCOME_CLIENT_ERROR Outcome = 7
+	// Data that another account made was refused after a switch: the client gets the response, no account is blamed.
+	// Scope REQUEST.
 	Outcome_OUTCOME_CONTINUITY_LOST Outcome = 8
-	Outcome_OUTCOME_UNKNOWN_ERROR   Outcome = 9
+	// Nothing is known of it: the client gets the response. Scope REQUEST.
+	Outcome_OUTCOME_UNKNOWN_ERROR Outcome = 9
 )
 
 // Enum value maps for Outcome.
@@ -212,13 +226,19 @@ func (Scope) EnumDescriptor() ([]byte, []int) {
 type WindowState int32
 
 const (
-	WindowState_WINDOW_STATE_UNSPECIFIED        WindowState = 0
-	WindowState_WINDOW_STATE_OBSERVED           WindowState = 1
-	WindowState_WINDOW_STATE_EXHAUSTED          WindowState = 2
+	WindowState_WINDOW_STATE_UNSPECIFIED WindowState = 0
+	// The percentage is what the source said.
+	WindowState_WINDOW_STATE_OBSERVED WindowState = 1
+	// The source said that nothing is left. Only this blocks.
+	WindowState_WINDOW_STATE_EXHAUSTED WindowState = 2
+	// The source said that the window has not begun. Never concluded from 0 %.
 	WindowState_WINDOW_STATE_AWAITING_FIRST_USE WindowState = 3
-	WindowState_WINDOW_STATE_PENDING            WindowState = 4
-	WindowState_WINDOW_STATE_NOT_EXPOSED        WindowState = 5
-	WindowState_WINDOW_STATE_UNKNOWN            WindowState = 6
+	// The source has not spoken yet. No percentage.
+	WindowState_WINDOW_STATE_PENDING WindowState = 4
+	// The source spoke, and left this window out. No percentage.
+	WindowState_WINDOW_STATE_NOT_EXPOSED WindowState = 5
+	// All else, such as a figure that cannot be read. No percentage.
+	WindowState_WINDOW_STATE_UNKNOWN WindowState = 6
 )
 
 // Enum value maps for WindowState.
@@ -273,12 +293,17 @@ func (WindowState) EnumDescriptor() ([]byte, []int) {
 type Source int32
 
 const (
-	Source_SOURCE_UNSPECIFIED     Source = 0
+	Source_SOURCE_UNSPECIFIED Source = 0
+	// The official client was asked.
 	Source_SOURCE_OFFICIAL_CLIENT Source = 1
+	// Headers of an answer.
 	Source_SOURCE_RESPONSE_HEADER Source = 2
-	Source_SOURCE_RESPONSE_EVENT  Source = 3
-	Source_SOURCE_REJECTION       Source = 4
-	Source_SOURCE_STATUSLINE      Source = 5
+	// An event of a streamed answer.
+	Source_SOURCE_RESPONSE_EVENT Source = 3
+	// The refusal that Classify was shown; not believed from another call.
+	Source_SOURCE_REJECTION Source = 4
+	// What the official client tells its statusline command.
+	Source_SOURCE_STATUSLINE Source = 5
 )
 
 // Enum value maps for Source.
@@ -331,12 +356,18 @@ func (Source) EnumDescriptor() ([]byte, []int) {
 type Cause int32
 
 const (
-	Cause_CAUSE_UNSPECIFIED  Cause = 0
-	Cause_CAUSE_QUOTA        Cause = 1
-	Cause_CAUSE_AUTH         Cause = 2
+	Cause_CAUSE_UNSPECIFIED Cause = 0
+	// An allowance is used up.
+	Cause_CAUSE_QUOTA Cause = 1
+	// Nobody is signed in, or the credential was refused.
+	Cause_CAUSE_AUTH Cause = 2
+	// Its plan does not include the model, or what was asked for.
 	Cause_CAUSE_NOT_ENTITLED Cause = 3
-	Cause_CAUSE_DISABLED     Cause = 4
-	Cause_CAUSE_THROTTLED    Cause = 5
+	// Switched off, by configuration or by its user.
+	Cause_CAUSE_DISABLED Cause = 4
+	// It pauses, because the provider asked for that.
+	Cause_CAUSE_THROTTLED Cause = 5
+	// The adapter does not run, and no lease is left.
 	Cause_CAUSE_ADAPTER_AWAY Cause = 6
 	// Tried by this request and failed without a blocker, or the attempt bound was reached.
 	Cause_CAUSE_TRIED Cause = 7
@@ -404,10 +435,13 @@ func (Cause) EnumDescriptor() ([]byte, []int) {
 type ForecastKind int32
 
 const (
-	ForecastKind_FORECAST_KIND_UNSPECIFIED   ForecastKind = 0
-	ForecastKind_FORECAST_KIND_EXACT         ForecastKind = 1
+	ForecastKind_FORECAST_KIND_UNSPECIFIED ForecastKind = 0
+	// The provider said when.
+	ForecastKind_FORECAST_KIND_EXACT ForecastKind = 1
+	// forecast_at is a bound, and it may be earlier.
 	ForecastKind_FORECAST_KIND_NO_LATER_THAN ForecastKind = 2
-	ForecastKind_FORECAST_KIND_UNKNOWN       ForecastKind = 3
+	// There is no time.
+	ForecastKind_FORECAST_KIND_UNKNOWN ForecastKind = 3
 )
 
 // Enum value maps for ForecastKind.
