@@ -31,7 +31,9 @@ type (
 	Validator interface {
 		Validate(ctx context.Context, config Config) []Diagnostic
 	}
-	// WindowDeclarer says which windows one account has, when that differs from [Profile.Windows].
+	// WindowDeclarer says which windows one account has, when that differs from [Profile.Windows]. It is asked after every
+	// configuration, and again when a reading by ReadQuota or WatchQuota showed other windows than it had declared: an
+	// adapter that cannot know before its first reading declares what is usual until then.
 	WindowDeclarer interface {
 		Windows(account Account) (windows []WindowDeclaration, unmetered bool)
 	}

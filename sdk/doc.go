@@ -39,5 +39,21 @@
 // print as [redacted]; an adapter must not put their content into errors, logs or anything but a lease. The SDK bounds
 // the text of errors and logs of a panic nothing but its class and place.
 //
-// Package sdk/plugintest holds an adapter to all of this.
+// # Tests, logs and debuggers
+//
+// Package sdk/plugintest holds an adapter to all of this, in a test of yours or by "noria plugins test". [NewConfig] and
+// [NewAccount] make what a daemon would hand over, for tests of single methods.
+//
+// What an adapter writes to standard output or standard error goes to the daemon's log as plugin.NAME, one entry a line,
+// at most a hundred lines a second; a line in the JSON form of hclog keeps its level and its pairs. "noria plugins info
+// NAME" shows the last lines, and "noria plugins list" says why an adapter does not run.
+//
+// With "dev = true" in its plugin block an executable runs without a digest, and a reload takes a rebuilt one. Started
+// with -debug, under a debugger or by hand, it prints one line
+//
+//	NORIA_REATTACH='{"name":"acme",…}'
+//
+// and a daemon that has this variable in its environment uses that process for the plugin acme, which needs dev = true,
+// and leaves it running when the daemon ends. Panics are still caught, deadlines still hold: stop at a breakpoint for
+// longer, and the daemon finds the adapter away for that call.
 package sdk

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/noria-dev/noria/sdk"
@@ -71,4 +72,26 @@ func Example() {
 	// account work gets [redacted] <nil>
 	// OUTCOME_THROTTLED SCOPE_ACCOUNT 30s <nil>
 	// 1d 42.5 <nil>
+}
+
+// metered is tiny with one service more: to have the method is to offer it.
+type metered struct{ tiny }
+
+// ReadQuota asks the official client, which prints what is used of the day.
+func (metered) ReadQuota(ctx context.Context, _ sdk.Account) (sdk.QuotaReading, error) {
+	out, err := sdk.RunClient(ctx, sdk.Command{Argv: []string{"echo", "42.5"}}, 10*time.Second)
+	if err != nil {
+		return sdk.QuotaReading{}, err
+	}
+	window := sdk.WindowOf(24 * time.Hour)
+	window.UsedPercent = sdk.ParsePercent(strings.TrimSpace(string(out.Stdout)))
+	return sdk.QuotaReading{Windows: []sdk.Window{window}, Auth: sdk.AuthSignedIn}, nil
+}
+
+// An adapter that reads quota from an official source.
+func ExampleQuotaReader() {
+	var adapter sdk.Adapter = metered{}
+	reading, err := adapter.(sdk.QuotaReader).ReadQuota(context.Background(), sdk.Account{Name: "work"})
+	fmt.Println(reading.Windows[0].ID, *reading.Windows[0].UsedPercent, reading.Auth, err)
+	// Output: 1d 42.5 AUTH_STATE_SIGNED_IN <nil>
 }

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/noria-dev/noria/sdk"
@@ -31,6 +35,26 @@ func ExampleParseFraction() {
 	// Output: 28
 }
 
+func ExamplePercentOf() {
+	used := sdk.PercentOf(100 - 42.5) // a source that tells what remains
+	fmt.Println(*used, sdk.PercentOf(-42) == nil)
+	// Output: 57.5 true
+}
+
+func ExampleParseDecimal() {
+	value, ok := sdk.ParseDecimal("12.50")
+	_, hex := sdk.ParseDecimal("0x1p-1")
+	fmt.Println(value, ok, hex)
+	// Output: 12.5 true false
+}
+
+func ExampleParseUnixSeconds() {
+	at, ok := sdk.ParseUnixSeconds("1796014800")
+	_, milliseconds := sdk.ParseUnixSeconds("1796014800000")
+	fmt.Println(at.Format(time.RFC3339), ok, milliseconds)
+	// Output: 2026-11-30T05:00:00Z true false
+}
+
 func ExampleResetWithin() {
 	observed := time.Date(2026, time.November, 30, 0, 0, 0, 0, time.UTC)
 	soon := sdk.ResetWithin(observed.Add(3*time.Hour), observed, 5*time.Hour)
@@ -49,12 +73,54 @@ func ExampleWindowOf() {
 	// weekly WINDOW_KIND_WEEKLY
 }
 
+func ExampleWindowLabel() {
+	fmt.Println(sdk.WindowLabel(90*time.Minute), sdk.WindowLabel(24*time.Hour), sdk.WindowLabel(7*24*time.Hour))
+	// Output: 90min 1d weekly
+}
+
+func ExampleWindow_Declaration() {
+	profile := sdk.Profile{Windows: []sdk.WindowDeclaration{
+		sdk.WindowOf(5 * time.Hour).Declaration(), sdk.WindowOf(7 * 24 * time.Hour).Declaration(),
+	}}
+	fmt.Println(profile.Windows[0].ID, profile.Windows[1].ID)
+	// Output: 5h weekly
+}
+
 func ExampleOneValue() {
 	header := http.Header{}
 	header.Add("X-Used", "10")
 	header.Add("X-Used", "90")
 	fmt.Printf("%q\n", sdk.OneValue(header, "x-used"))
 	// Output: ""
+}
+
+func ExampleRetryAfter() {
+	now := time.Date(2026, time.November, 30, 0, 0, 0, 0, time.UTC)
+	for _, text := range []string{"30", "Mon, 30 Nov 2026 00:02:00 GMT", "-5", "99999999999999"} {
+		fmt.Println(sdk.RetryAfter(http.Header{"Retry-After": {text}}, now))
+	}
+	// Output:
+	// 30s
+	// 2m0s
+	// 0s
+	// 0s
+}
+
+func ExampleParseUpstream() {
+	for _, text := range []string{"https://api.acme.example/v1/", "http://127.0.0.1:9000", "http://api.acme.example"} {
+		base, err := sdk.ParseUpstream(text)
+		fmt.Println(base, err)
+	}
+	// Output:
+	// https://api.acme.example/v1 <nil>
+	// http://127.0.0.1:9000 <nil>
+	//  must be an https URL, or http on loopback, without user, query or fragment
+}
+
+func ExampleJSONFallbacks() {
+	fallbacks := sdk.JSONFallbacks(`{"error":"{{sentence}}"}`)
+	fmt.Println(fallbacks.WrongKey.Status, fallbacks.UnavailableUntil.Status, string(fallbacks.Unavailable.Body))
+	// Output: 401 429 {"error":"{{sentence}}"}
 }
 
 func ExampleRefuse() {
@@ -88,6 +154,44 @@ func ExampleAccount_Decode() {
 	// Output: 2 45s <nil>
 }
 
+func ExampleNewConfig() {
+	account, err := sdk.NewAccount("work", nil, sdk.Credential{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	config, err := sdk.NewConfig(map[string]string{"endpoint": "https://acme.example"}, account)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var block struct {
+		Endpoint string `hcl:"endpoint"`
+	}
+	err = config.Accounts[0].DecodeProvider(&block)
+	fmt.Println(config.Accounts[0].Name, block.Endpoint, err)
+	// Output: work https://acme.example <nil>
+}
+
+func ExampleReadJSONFile() {
+	dir, err := os.MkdirTemp("", "acme-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "auth.json")
+	if err := os.WriteFile(path, []byte(`{"token":"t-1234"}`), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+	var login struct{ Token sdk.Secret }
+	version, err := sdk.ReadJSONFile(path, &login)
+	_, missing := sdk.ReadJSONFile(filepath.Join(dir, "none.json"), &login)
+	fmt.Println(login.Token, version != "", err, errors.Is(missing, fs.ErrNotExist))
+	// Output: [redacted] true <nil> true
+}
+
 func ExampleCredentials_Read() {
 	credentials := sdk.NewCredentials()
 	secret, first, err := credentials.Read(context.Background(), sdk.Credential{Command: []string{"echo", "t-1234"}})
@@ -117,6 +221,32 @@ func ExampleStartRPC() {
 	err = rpc.Call("limits/read", nil, &result)
 	fmt.Println(result.Used, err)
 	// Output: 42 <nil>
+}
+
+func ExampleRPCError_Find() {
+	server := `read request; echo '{"id":1,"error":{"code":-32000,"message":"GET /limits failed: 503 <html>"}}'`
+	rpc, err := sdk.StartRPC(context.Background(), sdk.Command{Argv: []string{"sh", "-c", server}}, time.Minute)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer rpc.Close()
+	var refused *sdk.RPCError
+	if errors.As(rpc.Call("limits/read", nil, nil), &refused) {
+		fmt.Println(refused, "with status", refused.Find(regexp.MustCompile(`failed: (\d{3}) `)))
+	}
+	// Output: call limits/read: error -32000 with status 503
+}
+
+func ExampleRenewals() {
+	var renewals sdk.Renewals
+	now := time.Now()
+	// A login that its client cannot renew does not start the client with every lease.
+	fmt.Println(renewals.Due("/home/dev/.acme", "v1", now), renewals.Due("/home/dev/.acme", "v1", now.Add(time.Second)))
+	fmt.Println(renewals.Due("/home/dev/.acme", "v2", now.Add(time.Second)))
+	// Output:
+	// true false
+	// true
 }
 
 func ExampleClientTurns() {

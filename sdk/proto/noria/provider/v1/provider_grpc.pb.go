@@ -35,7 +35,8 @@ const (
 //
 // Provider is served by every adapter.
 type ProviderClient interface {
-	// Profile declares the provider's wire and the windows of each configured account. Called after every Configure.
+	// Profile declares the provider's wire and the windows of each configured account. Called after every Configure; and
+	// again when a reading of an account's quota showed other windows than are declared, to learn which that account has.
 	Profile(ctx context.Context, in *ProfileRequest, opts ...grpc.CallOption) (*ProfileResponse, error)
 	// Lease hands out the credential headers of one account, or says why it cannot.
 	Lease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseResponse, error)
@@ -111,7 +112,8 @@ func (c *providerClient) Unavailable(ctx context.Context, in *UnavailableRequest
 //
 // Provider is served by every adapter.
 type ProviderServer interface {
-	// Profile declares the provider's wire and the windows of each configured account. Called after every Configure.
+	// Profile declares the provider's wire and the windows of each configured account. Called after every Configure; and
+	// again when a reading of an account's quota showed other windows than are declared, to learn which that account has.
 	Profile(context.Context, *ProfileRequest) (*ProfileResponse, error)
 	// Lease hands out the credential headers of one account, or says why it cannot.
 	Lease(context.Context, *LeaseRequest) (*LeaseResponse, error)
