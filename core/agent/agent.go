@@ -258,13 +258,31 @@ func (a *Agent) addresses() []string {
 	return addresses
 }
 
-// baseURL of a provider at the proxy, for clients on this machine.
+// baseURL of the proxy for clients on this machine: its address or, with TLS, the first of its names, for which there is
+// a certificate.
 func (a *Agent) baseURL() string {
-	scheme := "http"
-	if a.setup.Load().Config.Listen.TLSCert != "" {
-		scheme = "https"
+	cfg := a.setup.Load().Config.Listen
+	if cfg.TLSCert == "" {
+		return "http://" + reachable(a.listeners[0].Addr())
 	}
-	return scheme + "://" + a.listeners[0].Addr().String()
+	address := reachable(a.listeners[0].Addr())
+	if len(cfg.Hosts) > 0 {
+		address = cfg.Hosts[0] + ":" + portOf(address)
+	}
+	return "https://" + address
+}
+
+// reachable is an address under which a listener can be reached from this machine, also when it listens on all of them.
+func reachable(listening net.Addr) string {
+	tcp, ok := listening.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return listening.String()
+	}
+	loopback := net.IPv6loopback
+	if tcp.IP.To4() != nil {
+		loopback = net.IPv4(127, 0, 0, 1)
+	}
+	return (&net.TCPAddr{IP: loopback, Port: tcp.Port}).String()
 }
 
 func (a *Agent) providers() []string {

@@ -121,7 +121,7 @@ type Daemon struct {
 }
 
 // serving is the line in which the daemon says where its proxy listens.
-var serving = regexp.MustCompile(`serving: .*address=\[?"?([0-9.]+:[0-9]+)`)
+var serving = regexp.MustCompile(`serving: .*address=\["((?:[0-9.]+|\[[0-9a-f:]+\]):[0-9]+)"`)
 
 // Start starts a daemon with the configuration noria.hcl of the home and waits until it says where it serves. It is
 // killed at the end of the test if it still runs then.
