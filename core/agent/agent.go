@@ -72,7 +72,10 @@ type Agent struct {
 
 // Run builds a daemon and runs it until ctx ends; then it drains and returns nil. See ExitCode for its errors.
 func Run(ctx context.Context, options Options) (err error) {
-	a := &Agent{options: options, clock: clock.Wall{}, redactor: events.NewRedactor(), probes: newProbes(), arrived: make(chan struct{}, 1)}
+	a := &Agent{
+		options: options, clock: clock.Wall{}, redactor: events.NewRedactor(), probes: newProbes(),
+		arrived: make(chan struct{}, 1), nextMetrics: make(chan net.Listener, 1),
+	}
 	a.started = a.clock.Now()
 	if options.Dev {
 		dir, err := newDevDirectory()
