@@ -460,7 +460,7 @@ func TestCommandsOfARunningDaemon(t *testing.T) {
 		{[]string{"plugins", "restart", "simulated"}, 0, "ready"},
 		{[]string{"status"}, 0, "simulated/a"},
 		{[]string{"accounts", "disable", "simulated/a"}, 0, "simulated/a is disabled.\n"},
-		{[]string{"explain", "-new", "simulated"}, 3, "No account can serve: 1 disabled. When that changes is not known; enable an account with noria accounts enable."},
+		{[]string{"explain", "-new", "simulated"}, 3, "No account can serve: 1 disabled. It is not known when that changes; enable an account with noria accounts enable."},
 		{[]string{"accounts", "enable", "simulated/a"}, 0, "simulated/a is enabled.\n"},
 		{[]string{"explain", "-new", "simulated"}, 0, "simulated/a"},
 		{[]string{"reload"}, 0, "Nothing has changed.\n"},

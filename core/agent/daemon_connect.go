@@ -18,17 +18,17 @@ func (d *daemon) Connect(ctx context.Context, id quota.AccountID) (api.LoginPlan
 	}
 	client, err := d.host.Client(id.Provider)
 	if err != nil {
-		return api.LoginPlan{}, launchError(id.Provider, err)
+		return api.LoginPlan{}, d.launchError(id.Provider, err)
 	}
 	command, err := client.LoginCommand(ctx, id.Name)
 	if errors.Is(err, plugin.ErrNotOffered) {
 		return api.LoginPlan{}, &api.Error{
-			Code: api.CodeUnsupported, Message: "the adapter of " + id.Provider + " knows no login command",
-			Remedy: "log in as the provider says, then run noria accounts refresh " + id.String(),
+			Code: api.CodeUnsupported, Message: "the adapter of " + id.Provider + " has no login command",
+			Remedy: "log in as the provider says, then run \"noria accounts refresh " + id.String() + "\"",
 		}
 	}
 	if err != nil {
-		return api.LoginPlan{}, launchError(id.Provider, err)
+		return api.LoginPlan{}, d.launchError(id.Provider, err)
 	}
 	if err := d.store.ForgetQuota(id, d.clock.Now()); err != nil {
 		return api.LoginPlan{}, fmt.Errorf("forget quota of %s: %w", id, err)

@@ -50,7 +50,7 @@ func (d *daemon) RestartPlugin(ctx context.Context, name string) (api.Plugin, er
 			return api.Plugin{}, err
 		}
 		return api.Plugin{}, &api.Error{
-			Code: api.CodeUnavailable, Message: "plugin " + name + " did not start: " + failure.Error(), Remedy: "see noria plugins info " + name,
+			Code: api.CodeUnavailable, Message: "plugin " + name + " did not start: " + failure.Error(), Remedy: "\"noria plugins info " + name + "\" shows its last output",
 		}
 	}
 	info, _, err := d.pluginNamed(name)
@@ -69,7 +69,7 @@ func (d *daemon) pluginNamed(name string) (plugin.Info, plugin.Spec, error) {
 		}
 	}
 	err := api.Errorf(api.CodeNotFound, "no plugin %q runs", name)
-	err.Remedy = "see noria plugins list"
+	err.Remedy = "\"noria plugins list\" shows them"
 	return plugin.Info{}, plugin.Spec{}, err
 }
 

@@ -102,7 +102,7 @@ func (d *daemon) LaunchFlags(ctx context.Context, provider string) (api.LaunchFl
 		return api.LaunchFlags{}, err
 	}
 	flags, err := client.LaunchFlags(ctx)
-	return api.LaunchFlags{Flags: flags}, launchError(provider, err)
+	return api.LaunchFlags{Flags: flags}, d.launchError(provider, err)
 }
 
 // Launch says how the official client is started behind the daemon.
@@ -117,7 +117,7 @@ func (d *daemon) Launch(ctx context.Context, req api.LaunchRequest) (api.LaunchP
 	}
 	command, err := client.LaunchCommand(ctx, question)
 	if err != nil {
-		return api.LaunchPlan{}, launchError(req.Provider, err)
+		return api.LaunchPlan{}, d.launchError(req.Provider, err)
 	}
 	if !carriesKey(command) && d.setup.Load().Config.Listen.Auth == config.AuthKey {
 		// In argv it would be visible to every user of the machine.
@@ -144,21 +144,21 @@ func (d *daemon) launcher(provider string) (*plugin.Client, error) {
 		return nil, err
 	}
 	client, err := d.host.Client(provider)
-	return client, launchError(provider, err)
+	return client, d.launchError(provider, err)
 }
 
-func launchError(provider string, err error) error {
+func (d *daemon) launchError(provider string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, plugin.ErrNotOffered):
 		return &api.Error{
 			Code: api.CodeUnsupported, Message: "the adapter of " + provider + " does not start a client",
-			Remedy: "start the client yourself with the base URL of the proxy and the key of noria token show",
+			Remedy: "start it yourself with the base URL " + d.baseURL() + "/" + provider + " and the key of \"noria token show\"",
 		}
 	case errors.Is(err, plugin.ErrAway), errors.Is(err, plugin.ErrUnknown):
 		return &api.Error{
-			Code: api.CodeUnavailable, Message: "the adapter of " + provider + " is away", Remedy: "see noria plugins list",
+			Code: api.CodeUnavailable, Message: "the adapter of " + provider + " is not running", Remedy: "\"noria plugins list\" shows why",
 		}
 	}
 	return err

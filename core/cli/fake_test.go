@@ -96,7 +96,13 @@ func (d *fakeDaemon) Accounts(context.Context) ([]api.Account, error) {
 				Cause: quota.CauseQuota, Model: "opus", Window: "weekly_opus", Reason: "usage_limit_reached", NoLaterThan: at.Add(50 * time.Hour), ObservedAt: at,
 			}},
 		},
-		{Provider: "claude", Name: "personal", Enabled: true, Auth: "signed_out", ProbeError: "timeout", Blockers: []api.Blocker{{Cause: quota.CauseAuth, ObservedAt: at}}},
+		{
+			Provider: "claude", Name: "personal", Enabled: true, Auth: "signed_out", ProbeError: "timeout", Blockers: []api.Blocker{{Cause: quota.CauseAuth, ObservedAt: at}},
+			Windows: []api.Window{
+				{ID: "five_hour", Label: "5h", State: "observed", UsedPercent: percent(12), ObservedAt: at.Add(-26 * time.Minute)},
+				{ID: "weekly", Label: "weekly", State: "pending"},
+			},
+		},
 		{
 			Provider: "codex", Name: "main", Enabled: true, Auth: "unknown", Sessions: 8,
 			Windows: []api.Window{{ID: "primary", Label: "weekly", State: "exhausted", UsedPercent: percent(100), ResetsAt: at.Add(72 * time.Minute), ObservedAt: at.Add(-3 * time.Minute)}},
@@ -140,7 +146,7 @@ func (d *fakeDaemon) SetAccountEnabled(_ context.Context, id quota.AccountID, en
 
 func (d *fakeDaemon) RefreshAccounts(ctx context.Context, ids []quota.AccountID) ([]api.Account, error) {
 	accounts, err := d.Accounts(ctx)
-	return accounts[:1], err
+	return accounts[:2], err
 }
 
 func (d *fakeDaemon) session() api.Session {

@@ -109,7 +109,19 @@ func TestConfigCommands(t *testing.T) {
 			}
 		})
 	}
-	_, stdout, _ := noria(t, "config", "validate", "-json", bad)
+	put(t, ugly, "listen {\naddress=\"127.0.0.1:4600\"\n}\n", 0o600)
+	link := filepath.Join(dir, "link.hcl")
+	if err := os.Symlink(ugly, link); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := noria(t, "config", "fmt", link)
+	if info, err := os.Lstat(link); code != 0 || err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("a link became %v %v: exit %d %q", info.Mode(), err, code, stderr)
+	}
+	if code, _, _ := noria(t, "config", "fmt", "-check", ugly); code != 0 {
+		t.Error("what a link leads to was not formatted")
+	}
+	_, stdout, _ = noria(t, "config", "validate", "-json", bad)
 	var found config.Diagnostics
 	if err := json.Unmarshal([]byte(stdout), &found); err != nil || len(found) != 1 || found[0].Range.StartLine != 2 {
 		t.Errorf("as JSON: %v %q", err, stdout)

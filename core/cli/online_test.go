@@ -159,6 +159,25 @@ func TestWithoutADaemonCommandsSaySoAndExit69(t *testing.T) {
 	}
 }
 
+func TestMoveWarnsOfAnAccountThatCannotServe(t *testing.T) {
+	inPrivateHome(t)
+	d := &fakeDaemon{}
+	serve(t, d)
+	for account, want := range map[string]string{
+		"claude/work": "",
+		"codex/main":  "Warning: codex/main cannot serve now: out of quota (weekly) until 13:12 (in 1h12m). Until it can, the session's next request moves it on.\n",
+		"codex/ci":    "Warning: codex/ci cannot serve now: off (config). Until it can, the session's next request moves it on.\n",
+	} {
+		code, stdout, stderr := noria(t, "sessions", "move", "7f3a", account)
+		if code != 0 || stdout == "" || stderr != want {
+			t.Errorf("to %s: exit %d %q, want %q", account, code, stderr, want)
+		}
+		if !slices.Contains(d.noted(), "move 7f3a "+account) {
+			t.Errorf("the daemon was told %q", d.noted())
+		}
+	}
+}
+
 func TestReloadSaysWhatChangedOrWhyNot(t *testing.T) {
 	inPrivateHome(t)
 	d := &fakeDaemon{}

@@ -267,9 +267,13 @@ func (v View) forecast(req Request) Forecast {
 	f := Forecast{Kind: ForecastUnknown, Causes: map[string]int{}}
 	boundOnly := false
 	var first quota.Clearing
+	var signedOut quota.AccountID
 	for _, a := range v.Accounts {
 		cause, clearing := v.clearing(a, req)
 		f.Causes[cause]++
+		if cause == string(quota.CauseAuth) {
+			signedOut = a.ID
+		}
 		if clearing.At.IsZero() {
 			boundOnly = boundOnly || passing(cause)
 			continue
@@ -280,6 +284,9 @@ func (v View) forecast(req Request) Forecast {
 		}
 	}
 	if first.At.IsZero() {
+		if f.Causes[string(quota.CauseAuth)] == 1 {
+			f.Account = signedOut
+		}
 		return f
 	}
 	f.At, f.Window, f.Kind = first.At, first.Governing.Window, ForecastExact

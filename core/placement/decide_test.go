@@ -281,7 +281,9 @@ func TestForecast(t *testing.T) {
 		"a bound of another account that could clear earlier": {
 			[]*quota.Account{until("a", "weekly", 60), until("b", "weekly", 0)}, ForecastNoLaterThan, in(60), "a", map[string]int{"quota": 2}, nil},
 		"only a person": {
-			[]*quota.Account{blocked(good("a"), signedOut)}, ForecastUnknown, time.Time{}, "", map[string]int{"auth": 1}, nil},
+			[]*quota.Account{blocked(good("a"), signedOut)}, ForecastUnknown, time.Time{}, "a", map[string]int{"auth": 1}, nil},
+		"a person, for either of two": {
+			[]*quota.Account{blocked(good("a"), signedOut), blocked(good("b"), signedOut)}, ForecastUnknown, time.Time{}, "", map[string]int{"auth": 2}, nil},
 		"a person for one, the clock for the other": {
 			[]*quota.Account{blocked(good("a"), signedOut), until("b", "weekly", 60)}, ForecastExact, in(60), "b", map[string]int{"auth": 1, "quota": 1}, nil},
 		"disabled and ineligible accounts have no part in it": {

@@ -166,13 +166,16 @@ func (f Forecast) Sentence(when When) string {
 	case ForecastNoLaterThan:
 		return fmt.Sprintf("%s can serve again by %s", f.Account, when(f.At))
 	}
-	return "When that changes is not known" + f.remedy()
+	return "It is not known when that changes" + f.remedy()
 }
 
 // remedy is what a person can do, when no clock clears anything.
 func (f Forecast) remedy() string {
 	switch {
 	case f.Causes[string(quota.CauseAuth)] > 0:
+		if f.Account != (quota.AccountID{}) {
+			return "; sign in again with noria connect " + f.Account.String()
+		}
 		return "; sign in again with noria connect"
 	case f.Causes[FilteredDisabled] > 0:
 		return "; enable an account with noria accounts enable"

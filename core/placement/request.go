@@ -74,7 +74,8 @@ type Forecast struct {
 	Kind ForecastKind `json:"kind"`
 	// At is zero when Kind is ForecastUnknown.
 	At time.Time `json:"at,omitzero"`
-	// Account that is free first, and the window that governs it (empty when mixed or unknown).
+	// Account that is free first, and the window that governs it (empty when mixed or unknown). When no clock frees any it
+	// is the one that has to be signed in to, if that is one alone.
 	Account quota.AccountID `json:"account,omitzero"`
 	Window  string          `json:"window,omitempty"`
 	// Causes count each account of the provider once, by what keeps it away.

@@ -27,7 +27,7 @@ var (
 	refuseForm = refusal{http.StatusBadRequest, "malformed_request",
 		"Noria refused this request: its target is malformed.", nil}
 	refusePath = refusal{http.StatusNotFound, "unknown_path",
-		"Noria knows no such path. Clients use /PROVIDER/... of a configured provider.", nil}
+		"Noria serves no such path. A path begins with /PROVIDER of a configured provider and goes on as in that provider's own API.", nil}
 	refuseOrigin = refusal{http.StatusForbidden, "origin_not_allowed",
 		"Noria refused this request: it serves no web pages.", nil}
 	refuseUpgrade = refusal{http.StatusBadRequest, "malformed_request",

@@ -350,10 +350,12 @@ func TestForecastSentencesTellWhatToDo(t *testing.T) {
 		want     string
 	}{
 		{"a sign-in is asked for", providerv1.Cause_CAUSE_AUTH, placement.Forecast{}, "Sign in again with noria connect claude/NAME."},
+		{"a sign-in of the only account that needs one", providerv1.Cause_CAUSE_AUTH,
+			placement.Forecast{Account: quota.AccountID{Provider: "claude", Name: "work"}}, "Sign in again with noria connect claude/work."},
 		{"the network is worth another try", providerv1.Cause_CAUSE_NETWORK, placement.Forecast{}, "Try again."},
 		{"so is a late credential", providerv1.Cause_CAUSE_CREDENTIAL, placement.Forecast{}, "Try again."},
 		{"so is a throttle without a time", providerv1.Cause_CAUSE_THROTTLED, placement.Forecast{}, "Try again."},
-		{"a quota without a time is not", providerv1.Cause_CAUSE_QUOTA, placement.Forecast{}, "When that changes is not known. See noria status."},
+		{"a quota without a time is not", providerv1.Cause_CAUSE_QUOTA, placement.Forecast{}, "It is not known when that changes. See noria status."},
 		{"an authoritative time is exact", providerv1.Cause_CAUSE_QUOTA, placement.Forecast{Kind: placement.ForecastExact, At: at}, "The next one is free at 04:00 UTC, in 1 h 0 min."},
 		{"any other is a bound", providerv1.Cause_CAUSE_NETWORK, placement.Forecast{Kind: placement.ForecastNoLaterThan, At: at}, "The next one is free no later than 04:00 UTC, in 1 h 0 min."},
 	} {

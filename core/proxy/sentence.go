@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ var causePhrases = []causePhrase{
 	{providerv1.Cause_CAUSE_THROTTLED, "is throttled for a moment", "are throttled for a moment"},
 	{providerv1.Cause_CAUSE_NETWORK, "cannot reach the service over the network", "cannot reach the service over the network"},
 	{providerv1.Cause_CAUSE_CREDENTIAL, "cannot get its credential now", "cannot get their credential now"},
-	{providerv1.Cause_CAUSE_TRIED, "was tried in vain", "were tried in vain"},
+	{providerv1.Cause_CAUSE_TRIED, "was tried without success", "were tried without success"},
 	{providerv1.Cause_CAUSE_DISABLED, "is disabled", "are disabled"},
 	{providerv1.Cause_CAUSE_ADAPTER_AWAY, "waits for its adapter", "wait for their adapter"},
 }
@@ -69,11 +70,11 @@ func (x *exchange) told(phrase causePhrase, accounts int) string {
 func (x *exchange) forecastSentence(causes map[providerv1.Cause]int, f placement.Forecast) string {
 	switch {
 	case f.At.IsZero() && causes[providerv1.Cause_CAUSE_AUTH] > 0:
-		return "Sign in again with noria connect " + x.provider + "/NAME."
+		return "Sign in again with noria connect " + x.provider + "/" + cmp.Or(f.Account.Name, "NAME") + "."
 	case f.At.IsZero() && passing(causes):
 		return "Try again."
 	case f.At.IsZero():
-		return "When that changes is not known. See noria status."
+		return "It is not known when that changes. See noria status."
 	case f.Kind == placement.ForecastExact:
 		return "The next one is free at " + x.proxy.moment(f.At) + "."
 	}
