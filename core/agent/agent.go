@@ -70,7 +70,8 @@ type Agent struct {
 	setup      atomic.Pointer[Setup]
 }
 
-// Run builds a daemon and runs it until ctx ends; then it drains and returns nil. See ExitCode for its errors.
+// Run builds a daemon and runs it until ctx ends; then it drains and returns nil. Its error is of type config.Diagnostics or
+// *RefusedStartError when a person has to put something right before a daemon can start.
 func Run(ctx context.Context, options Options) (err error) {
 	a := &Agent{
 		options: options, clock: clock.Wall{}, redactor: events.NewRedactor(), probes: newProbes(),
