@@ -36,7 +36,7 @@ func (d *devDirectory) remove() { _ = os.RemoveAll(d.path) }
 func greetDev(out io.Writer, executable, configPath, baseURL string) {
 	command := fmt.Sprintf("NORIA_CONFIG=%s %s", configPath, executable)
 	fmt.Fprintf(out, `Noria is running with three simulated accounts at %[1]s.
-Sessions arrive by themselves; within a minute an account runs out and its session moves.
+An hour of theirs passes in a minute. Sessions arrive by themselves; before long an account runs out and its session moves.
 In another terminal, try:
 
   %[2]s status
