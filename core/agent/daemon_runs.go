@@ -49,7 +49,9 @@ func (d *daemon) Token(context.Context) (api.Token, error) {
 func (d *daemon) RotateToken(_ context.Context, req api.RotateRequest) (api.Token, error) {
 	key, err := d.keys.Rotate()
 	if err != nil {
-		return api.Token{}, err
+		return api.Token{}, &api.Error{
+			Code: api.CodeUnavailable, Message: err.Error(), Remedy: "see that there is room in the state directory; the key of before stays",
+		}
 	}
 	token := api.Token{Key: key}
 	if req.Runs {

@@ -315,7 +315,7 @@ func inPrivateHome(t *testing.T) string {
 }
 
 // serve runs a daemon where the commands look for it.
-func serve(t *testing.T, d *fakeDaemon) {
+func serve(t *testing.T, d api.Daemon) {
 	t.Helper()
 	listener, err := api.Listen((&config.Host{}).ControlSocket())
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/journal"
 	"github.com/noria-dev/noria/core/internal/ansi"
 	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
@@ -60,13 +61,18 @@ func (c *command) printStatus(s api.Status) error {
 	if err := c.printTable(p.accountTable(s.Accounts)); err != nil {
 		return err
 	}
-	return c.printTroubles(s.Providers)
+	return c.printTroubles(s)
 }
 
-// printTroubles tells of providers that cannot serve.
-func (c *command) printTroubles(providers []api.ProviderStatus) error {
+// printTroubles tells of what is wrong with the state now, and of providers that cannot serve.
+func (c *command) printTroubles(s api.Status) error {
 	var lines []string
-	for _, provider := range providers {
+	for _, f := range s.StateFindings {
+		if f.Level == string(journal.Fault) {
+			lines = append(lines, fmt.Sprintf("%s: %s. %s.", f.Where, f.What, f.Do))
+		}
+	}
+	for _, provider := range s.Providers {
 		if adapter := provider.Adapter; adapter != "ready" && adapter != "" {
 			lines = append(lines, fmt.Sprintf("%s: its adapter is %s, see \"noria plugins list\".", provider.Name, adapter))
 		}
