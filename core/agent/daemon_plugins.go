@@ -50,7 +50,7 @@ func (d *daemon) RestartPlugin(ctx context.Context, name string) (api.Plugin, er
 			return api.Plugin{}, err
 		}
 		return api.Plugin{}, &api.Error{
-			Code: api.CodeUnavailable, Message: "plugin " + name + " did not start: " + failure.Error(), Remedy: "\"noria plugins info " + name + "\" shows its last output",
+			Code: api.CodeUnavailable, Message: "plugin " + name + " did not start: " + failure.Sentence(), Remedy: "\"noria plugins info " + name + "\" shows its last output",
 		}
 	}
 	info, _, err := d.pluginNamed(name)
@@ -81,7 +81,7 @@ func pluginOf(info plugin.Info) api.Plugin {
 		RetryAt: info.RetryAt, Dev: info.Dev,
 	}
 	if info.Failure != nil {
-		p.Reason, p.Detail = string(info.Failure.Reason), info.Failure.Error()
+		p.Reason, p.Detail = string(info.Failure.Reason), info.Failure.Sentence()
 	}
 	return p
 }

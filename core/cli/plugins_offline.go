@@ -69,16 +69,20 @@ func offline(ctx context.Context, inventory *agent.Inventory, spec plugin.Spec) 
 		description, err = inventory.Catalog.Describe(ctx, spec)
 	}
 	if err != nil {
-		found.Detail = err.Error()
-		found.Reason = "describe_failed"
-		var failure *plugin.Failure
-		if errors.As(err, &failure) {
-			found.Reason = string(failure.Reason)
-		}
+		found.Reason, found.Detail = whyNot(err)
 		return found, nil
 	}
 	found.Version, found.SDK = description.GetVersion(), description.GetSdkVersion()
 	return found, description
+}
+
+// whyNot tells why an executable is not to be run: in a word and in a sentence.
+func whyNot(err error) (reason, sentence string) {
+	var failure *plugin.Failure
+	if errors.As(err, &failure) {
+		return string(failure.Reason), failure.Sentence()
+	}
+	return string(plugin.ReasonDescribe), err.Error()
 }
 
 func (p *Program) pluginsVerify() *command {
@@ -115,6 +119,7 @@ type verified struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
 	Digest string `json:"digest"`
+	Reason string `json:"reason,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
@@ -127,7 +132,7 @@ func (c *command) printVerified(catalog *plugin.Catalog, specs []plugin.Spec) er
 		v := verified{Name: spec.Name, Path: spec.Path, SHA256: seen.SHA256, Digest: string(seen.Digest)}
 		r := t.add(v.Name, v.Digest, v.Path)
 		if seen.Err != nil {
-			v.Error = seen.Err.Error()
+			v.Reason, v.Error = whyNot(seen.Err)
 			r.note("%s: %s", v.Name, v.Error)
 			outcome = &exitError{code: exitFailed}
 		}

@@ -62,10 +62,14 @@ type Failure struct {
 	Diagnostics []Diagnostic
 }
 
-// Error gives reason, detail and exit status, and what says most beside them: the first diagnostic that is an error, or
-// the last line of stderr.
-func (f *Failure) Error() string {
-	parts := []string{string(f.Reason), f.Detail, f.Exit, f.evidence()}
+// Error gives the reason's word and the sentence.
+func (f *Failure) Error() string { return joinParts(string(f.Reason), f.Sentence()) }
+
+// Sentence gives detail and exit status, and what says most beside them: the first diagnostic that is an error, or the last
+// line of stderr.
+func (f *Failure) Sentence() string { return joinParts(f.Detail, f.Exit, f.evidence()) }
+
+func joinParts(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")
 }
 
