@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/noria-dev/noria/core/api"
-	"github.com/noria-dev/noria/core/journal"
 	"github.com/noria-dev/noria/core/internal/ansi"
+	"github.com/noria-dev/noria/core/journal"
 	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
 )
@@ -69,7 +69,7 @@ func (c *command) printTroubles(s api.Status) error {
 	var lines []string
 	for _, f := range s.StateFindings {
 		if f.Level == string(journal.Fault) {
-			lines = append(lines, fmt.Sprintf("%s: %s. %s.", f.Where, f.What, f.Do))
+			lines = append(lines, fmt.Sprintf("%s: %s; %s.", f.Where, f.What, f.Do))
 		}
 	}
 	for _, provider := range s.Providers {
