@@ -113,7 +113,7 @@ func accountOf(view state.AccountView, probe probe, freshSince time.Time) api.Ac
 		account.Overage = string(config.OverageAllow)
 	}
 	switch {
-	case !view.Configured:
+	case !view.EnabledInConfig:
 		account.DisabledBy = "config"
 	case view.SwitchedOff:
 		account.DisabledBy = "operator"

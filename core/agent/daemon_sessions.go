@@ -192,12 +192,13 @@ func (d *daemon) Explain(_ context.Context, req api.ExplainRequest) (api.Explana
 	session := sessionOf(view)
 	return api.Explanation{
 		Session: &session, Model: why.Model, Last: why.Last, Now: &why.Now, History: d.detail(view).History,
+		Reservations: d.reservations(view.Key),
 	}, nil
 }
 
 // explainRequest tells of a request that is remembered. There is no decision about one that found its session bound.
 func (d *daemon) explainRequest(id string) (explanation api.Explanation, ok bool) {
-	explanation.Request = id
+	explanation.Request, explanation.Reservations = id, d.reservations(id)
 	decision, decided := d.store.RequestDecision(id)
 	if decided {
 		explanation.Last = &decision
@@ -210,6 +211,19 @@ func (d *daemon) explainRequest(id string) (explanation api.Explanation, ok bool
 		explanation.Model, explanation.Session = e.Model, d.sessionHashed(e.SessionHash)
 	}
 	return explanation, true
+}
+
+// reservations are those of a session by its key, or of a request.
+func (d *daemon) reservations(subject string) []api.Reservation {
+	var reservations []api.Reservation
+	for _, r := range d.store.Reservations(subject) {
+		reservation := api.Reservation{Request: r.RequestID, Account: r.Account.String(), Model: r.Model, StartedAt: r.StartedAt}
+		for _, e := range r.Estimates {
+			reservation.Estimates = append(reservation.Estimates, api.Estimate(e))
+		}
+		reservations = append(reservations, reservation)
+	}
+	return reservations
 }
 
 // sessionHashed is the session with that hash, nil if there is none any more.

@@ -279,8 +279,25 @@ type Explanation struct {
 	Last *placement.Decision `json:"last,omitempty"`
 	// Now is what the next request would get; nothing was reserved.
 	Now *placement.Decision `json:"now,omitempty"`
+	// Reservations for its requests that were placed anew and have not ended.
+	Reservations []Reservation `json:"reservations,omitempty"`
 	// History of the session or request, oldest first.
 	History []Event `json:"history,omitempty"`
+}
+
+// Reservation is the work that a request is expected to bring to an account, until the request ends.
+type Reservation struct {
+	Request   string     `json:"request"`
+	Account   string     `json:"account"`
+	Model     string     `json:"model,omitempty"`
+	StartedAt time.Time  `json:"started_at"`
+	Estimates []Estimate `json:"estimates,omitempty"`
+}
+
+// Estimate is what a request is expected to take from a window, in percent.
+type Estimate struct {
+	Window  string  `json:"window"`
+	Percent float64 `json:"percent"`
 }
 
 // ReloadResult says what a reload came to. Applied is false when Diagnostics holds an error; the last good configuration

@@ -81,7 +81,33 @@ func (c *command) printExplanation(e api.Explanation) error {
 			return err
 		}
 	}
+	if err := c.printReservations(e.Reservations); err != nil {
+		return err
+	}
 	return c.printPast(e)
+}
+
+func (c *command) printReservations(reservations []api.Reservation) error {
+	for i, r := range reservations {
+		if i == 0 {
+			if err := c.printf("\n"); err != nil {
+				return err
+			}
+		}
+		reserved := "an unknown share"
+		if len(r.Estimates) > 0 {
+			var parts []string
+			for _, e := range r.Estimates {
+				parts = append(parts, fmt.Sprintf("~%.2f%% of %s", e.Percent, e.Window))
+			}
+			reserved = strings.Join(parts, ", ")
+		}
+		line := fmt.Sprintf("Reserved on %s for request %s, %s: %s.", r.Account, r.Request, c.program.ago(r.StartedAt), reserved)
+		if err := c.printf("%s\n", text(line)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *command) pastLead(e api.Explanation) string {

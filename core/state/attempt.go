@@ -128,14 +128,7 @@ func (s *Store) End(id uint64, at time.Time) {
 func (s *Store) forget(attempt *attempt) {
 	s.confirm(attempt)
 	delete(s.attempts, attempt.id)
-	if attempt.reserved {
-		s.reservations--
-		txn := s.db.Txn(true)
-		defer txn.Abort()
-		if err := txn.Delete(tableReservations, &reservationRow{Attempt: attempt.id}); err == nil {
-			txn.Commit()
-		}
-	}
+	s.dropReservation(attempt)
 	if attempt.live != nil {
 		attempt.live.inFlight--
 		s.release(attempt.live.session)

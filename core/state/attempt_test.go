@@ -44,15 +44,22 @@ func TestEverythingInFlightReturnsToZero(t *testing.T) {
 func TestReservationsAreRowsWhilePlacementsRun(t *testing.T) {
 	f := open(t, "a")
 	attempt := f.try("a", "claude/s", "m")
-	row, err := first[*reservationRow](f.db.Txn(false), tableReservations, attempt)
-	if err != nil || row == nil || row.Account != id("a") || row.Session != "claude/s" || len(row.Estimates) != 2 {
-		t.Fatalf("reservation = %+v, %v", row, err)
+	f.try("a", "claude/other", "m")
+	for _, subject := range []string{"claude/s", "r1"} {
+		found := f.Reservations(subject)
+		if len(found) != 1 || found[0].Account != id("a") || found[0].RequestID != "r1" || !found[0].StartedAt.Equal(f.now) || len(found[0].Estimates) != 2 {
+			t.Fatalf("reservations of %s: %+v", subject, found)
+		}
 	}
 	f.accept(attempt)
 	f.end(attempt)
-	bound := f.try("a", "claude/s", "m")
-	if row, _ := first[*reservationRow](f.db.Txn(false), tableReservations, bound); row != nil {
-		t.Error("a request of a bound session costs a row")
+	f.try("a", "claude/s", "m")
+	if found := f.Reservations("claude/s"); len(found) != 0 {
+		t.Errorf("a request of a bound session costs a row: %+v", found)
+	}
+	f.try("a", "", "m")
+	if found := f.Reservations(""); len(found) != 0 {
+		t.Errorf("of nobody: %+v", found)
 	}
 }
 

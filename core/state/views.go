@@ -10,10 +10,10 @@ import (
 // AccountView is one account as people see it.
 type AccountView struct {
 	ID quota.AccountID `json:"id"`
-	// Enabled is what counts: Configured as enabled, and not SwitchedOff by the operator.
-	Enabled     bool `json:"enabled"`
-	Configured  bool `json:"configured"`
-	SwitchedOff bool `json:"switched_off"`
+	// Enabled is what counts: EnabledInConfig, and not SwitchedOff by the operator.
+	Enabled         bool `json:"enabled"`
+	EnabledInConfig bool `json:"enabled_in_config"`
+	SwitchedOff     bool `json:"switched_off"`
 	// SignedOut: the upstream refused its login, and no sign-in was seen since.
 	SignedOut    bool     `json:"signed_out"`
 	Unmetered    bool     `json:"unmetered"`
@@ -111,7 +111,7 @@ func (s *Store) Enabled(id quota.AccountID) bool {
 func (s *Store) view(a *account, now time.Time) AccountView {
 	s.settle(a, now)
 	v := AccountView{
-		ID: a.ID, Enabled: a.Enabled, Configured: a.config.Enabled, SwitchedOff: a.switchedOff,
+		ID: a.ID, Enabled: a.Enabled, EnabledInConfig: a.config.Enabled, SwitchedOff: a.switchedOff,
 		SignedOut: a.SignedOut(), Unmetered: a.Unmetered, AllowOverage: a.AllowOverage, Models: a.Models,
 		Windows: a.Views(now), Blockers: a.AllBlockers(now), Cooldowns: a.Cooldowns(now),
 		InFlight: int(a.InFlight.Total()), LiveSessions: a.LiveSessions, Bindings: a.bindings,
