@@ -20,6 +20,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
@@ -98,8 +100,32 @@ func runFake(args []string) {
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: wire.Handshake,
 		Plugins:         plugin.PluginSet{wire.PluginName: f},
-		GRPCServer:      plugin.DefaultGRPCServer,
+		GRPCServer:      f.newServer,
 	})
+}
+
+// newServer is one of a later minor of the protocol when it is told to.
+func (f *fakeAdapter) newServer(options []grpc.ServerOption) *grpc.Server {
+	if f.actions["minor"] == "later" {
+		options = append(options, grpc.ChainUnaryInterceptor(laterMinor))
+	}
+	return plugin.DefaultGRPCServer(options)
+}
+
+// laterMinor adds a field to every answer that no minor knows yet, and a service to those that are named.
+func laterMinor(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	answer, err := handler(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	if hello, ok := answer.(*pluginv1.InitResponse); ok {
+		hello.PluginServices = append(hello.PluginServices, "noria.provider.v1.Later")
+	}
+	if message, ok := answer.(proto.Message); ok {
+		field := protowire.AppendTag(nil, 900, protowire.BytesType)
+		message.ProtoReflect().SetUnknown(protowire.AppendString(field, "later"))
+	}
+	return answer, nil
 }
 
 // pretend sends a handshake for a socket that nobody serves.
@@ -172,6 +198,10 @@ func (f *fakeAdapter) act(ctx context.Context, rpc string) error {
 }
 
 func (f *fakeAdapter) description() *pluginv1.DescribeResponse {
+	if f.actions["minor"] == "first" {
+		return &pluginv1.DescribeResponse{Name: "fake", Version: "1.2.3", Provider: "fake",
+			Services: []string{wire.ServicePlugin, wire.ServiceProvider}}
+	}
 	return &pluginv1.DescribeResponse{
 		Name: "fake", Version: "1.2.3", SdkVersion: "0.0.0", Provider: "fake",
 		Services:    []string{wire.ServicePlugin, wire.ServiceProvider, wire.ServiceQuota, wire.ServiceAuth},

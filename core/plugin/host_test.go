@@ -240,6 +240,36 @@ func TestAnswersOfARealAdapterArriveChecked(t *testing.T) {
 	}
 }
 
+func TestAdapterOfAnotherMinorServes(t *testing.T) {
+	for _, minor := range []string{"first", "later"} {
+		t.Run(minor, func(t *testing.T) {
+			b := newBench(t, quick(), Hooks{})
+			spec := b.fake(fakeConfig{Mark: "m"}, "minor="+minor)
+			b.ready(spec)
+			c := b.client()
+			lease, err := c.Lease(t.Context(), "work")
+			if err != nil || lease.Generation != "login-m" {
+				t.Errorf("lease %q, %v", lease.Generation, err)
+			}
+			v, err := c.Classify(t.Context(), "work", &providerv1.ClassifyRequest{Status: 429}, time.Now())
+			if err != nil || v.Outcome != providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED {
+				t.Errorf("verdict %+v, %v", v, err)
+			}
+			// The first minor had no optional services; a later one has some that this host does not know.
+			wanted := map[string]error{"first": ErrNotOffered, "later": nil}[minor]
+			if _, err := c.CheckAuth(t.Context(), "work"); !errors.Is(err, wanted) {
+				t.Errorf("CheckAuth: %v, want %v", err, wanted)
+			}
+			if found, err := b.host.Validate(t.Context(), b.spec(spec.Path, fakeConfig{Refuse: true})); err != nil || len(found) != 1 {
+				t.Errorf("validate: %v, %v", found, err)
+			}
+			if d, err := b.host.Describe(t.Context(), spec); err != nil || d.GetVersion() != "1.2.3" {
+				t.Errorf("describe: %v, %v", d, err)
+			}
+		})
+	}
+}
+
 func TestCallIsGivenUpAtItsDeadline(t *testing.T) {
 	timing := quick()
 	timing.classify = 100 * time.Millisecond
