@@ -27,8 +27,9 @@ const (
 )
 
 // devTraffic plays clients of the simulated provider against the proxy listener until ctx ends, and returns when all
-// have left. The first one works in a hurry: the account that it is given is soon used up, and it moves.
-func devTraffic(ctx context.Context, baseURL, key string, log hclog.Logger) {
+// have left. The first one works in a hurry: the account that it is given is soon used up, and it moves. The key is asked
+// for with every request, since a newcomer may well try to rotate it.
+func devTraffic(ctx context.Context, baseURL string, key func() (string, error), log hclog.Logger) {
 	client := &devClient{
 		http: &http.Client{Transport: &http.Transport{Proxy: nil}},
 		url:  strings.TrimSuffix(baseURL, "/") + "/simulated/v1/turns",
@@ -68,9 +69,10 @@ type devSession struct {
 }
 
 type devClient struct {
-	http     *http.Client
-	url, key string
-	log      hclog.Logger
+	http *http.Client
+	url  string
+	key  func() (string, error)
+	log  hclog.Logger
 }
 
 // play lets a session ask, read and think until it has had its turns.
@@ -97,7 +99,11 @@ func (c *devClient) turn(ctx context.Context, session string) (again time.Durati
 		return 0, fmt.Errorf("make request: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-Noria-Key", c.key)
+	key, err := c.key()
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("X-Noria-Key", key)
 	response, err := c.http.Do(request)
 	if err != nil {
 		return 0, fmt.Errorf("send request: %w", err)

@@ -30,7 +30,7 @@ func TestDevTrafficSendsSessionsThroughTheListener(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		devTraffic(ctx, listener.URL, "secret", hclog.NewNullLogger())
+		devTraffic(ctx, listener.URL, func() (string, error) { return "secret", nil }, hclog.NewNullLogger())
 	}()
 	if got, want := <-arrived, (seen{"/simulated/v1/turns", "secret", "dev-0001"}); got != want {
 		t.Errorf("first request is %+v, want %+v", got, want)

@@ -153,15 +153,11 @@ func (a *Agent) logNotReady(setup *Setup, result plugin.Result) {
 
 // demonstrate tells what to try and lets sessions arrive by themselves until ctx ends.
 func (a *Agent) demonstrate(ctx context.Context) error {
-	key, err := a.keys.Client()
-	if err != nil {
-		return err
-	}
 	executable, err := os.Executable()
 	if err != nil {
 		executable = "noria"
 	}
 	greetDev(a.options.Stdout, executable, a.options.ConfigPath, a.baseURL())
-	devTraffic(ctx, a.baseURL(), key, a.log.Named("dev"))
+	devTraffic(ctx, a.baseURL(), a.keys.Client, a.log.Named("dev"))
 	return nil
 }

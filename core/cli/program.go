@@ -123,6 +123,6 @@ func help(commands map[string]cli.CommandFactory) string {
 		}
 		fmt.Fprintf(&b, "  %-18s %s\n", name, c.Synopsis())
 	}
-	b.WriteString("\n\"noria help COMMAND\" tells more. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody can serve\n(explain -new), 4 refused, 69 daemon not running, 78 configuration or port.")
+	b.WriteString("\n\"noria help COMMAND\" tells more. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nobody can serve\n(explain -new), 4 refused, 69 daemon not running, 78 configuration, port or\nstate directory.")
 	return b.String() // the library ends the line
 }
