@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -212,15 +211,14 @@ func handshakeLine(at *plugin.ReattachConfig, certificate string) string {
 
 // reattachLine sets a variable in a shell; a daemon that is started with it attaches.
 func reattachLine(at *plugin.ReattachConfig, name string) (string, error) {
-	value, err := json.Marshal(wire.Reattach{
+	return wire.Reattach{
 		Name:            name,
 		Protocol:        string(at.Protocol),
 		ProtocolVersion: at.ProtocolVersion,
 		Pid:             at.Pid,
 		Network:         at.Addr.Network(),
 		Address:         at.Addr.String(),
-	})
-	return wire.EnvReattach + "='" + string(value) + "'\n", err
+	}.Line()
 }
 
 // newGRPCServer sets the limits of both directions on purpose: gRPC's own differ by side.

@@ -2,14 +2,12 @@ package plugin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -59,9 +57,8 @@ func (l *launcher) attach(ctx context.Context, spec Spec) (*instance, *Failure) 
 // parseReattach reads the line that an executable prints with -debug, or the JSON in it. The socket must be ours alone:
 // the connection to it has no TLS.
 func parseReattach(line string) (wire.Reattach, error) {
-	line = strings.TrimPrefix(strings.TrimSpace(line), wire.EnvReattach+"=")
-	var at wire.Reattach
-	if err := json.Unmarshal([]byte(strings.Trim(line, "'")), &at); err != nil {
+	at, err := wire.ReadReattach(line)
+	if err != nil {
 		return at, errors.New("line of the running adapter cannot be read")
 	}
 	switch {

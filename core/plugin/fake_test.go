@@ -156,9 +156,9 @@ func (f *fakeAdapter) serveDebug() {
 		Test:            &plugin.ServeTestConfig{Context: context.Background(), ReattachConfigCh: at},
 	})
 	config := <-at
-	line, _ := json.Marshal(wire.Reattach{Protocol: string(config.Protocol), ProtocolVersion: config.ProtocolVersion,
-		Pid: config.Pid, Network: config.Addr.Network(), Address: config.Addr.String()})
-	fmt.Printf("%s='%s'\n", wire.EnvReattach, line)
+	line, _ := wire.Reattach{Protocol: string(config.Protocol), ProtocolVersion: config.ProtocolVersion,
+		Pid: config.Pid, Network: config.Addr.Network(), Address: config.Addr.String()}.Line()
+	fmt.Print(line)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 

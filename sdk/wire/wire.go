@@ -34,17 +34,3 @@ const EnvStdinPipe = "NORIA_PLUGIN_STDIN"
 
 // EnvParent carries the host's process id, for the SDK's parent watch.
 const EnvParent = "NORIA_PLUGIN_PARENT"
-
-// EnvReattach names the line that an executable prints with -debug: NAME='JSON', the JSON being a Reattach.
-const EnvReattach = "NORIA_REATTACH"
-
-// Reattach says where an adapter that was started with -debug listens, without TLS.
-type Reattach struct {
-	// Name of the plugin, so that a daemon knows which of its adapters is meant.
-	Name            string `json:"name"`
-	Protocol        string `json:"protocol"`
-	ProtocolVersion int    `json:"protocol_version"`
-	Pid             int    `json:"pid"`
-	Network         string `json:"network"`
-	Address         string `json:"address"`
-}
