@@ -236,19 +236,20 @@ func (a *attempt) noLease(err error) step {
 		a.adapterAway()
 		return finished
 	}
-	return a.refusedLease(refused)
+	return a.refusedLease(refused, 0)
 }
 
-// refusedLease leaves a blocker, or a cooldown if nothing is known against the account.
-func (a *attempt) refusedLease(refused *LeaseRefusedError) step {
+// refusedLease leaves a blocker, or a cooldown if nothing is known against the account. status is that of the upstream's
+// answer, when the lease was to be renewed because of one.
+func (a *attempt) refusedLease(refused *LeaseRefusedError, status int) step {
 	reason := refusalWord(refused.Code)
 	if !refused.temporary() {
 		a.reject(quota.Rejection{Cause: quota.CauseAuth, Reason: reason})
-		a.recordAttempt(0, "auth_failed", reason)
+		a.recordAttempt(status, "auth_failed", reason)
 		return another
 	}
 	a.reject(quota.Rejection{Cause: quota.CauseCredential, Reason: reason})
-	a.recordAttempt(0, "unavailable", reason)
+	a.recordAttempt(status, "unavailable", reason)
 	if refused.Reason != "" {
 		a.lacking = append(a.lacking, clause(refused.Reason))
 	}
@@ -271,7 +272,11 @@ func refusalWord(code providerv1.RefusalCode) string {
 	return "credential"
 }
 
-// recordAttempt tells of an attempt that did not succeed.
+// recordFailure tells of a try that ended in a failure.
+func (a *attempt) recordFailure(f *failure) { a.recordAttempt(f.status, f.outcome(), f.reason()) }
+
+// recordAttempt tells of a try that did not succeed. Each is told once, where it is decided what follows: these events
+// are counted. An attempt has more than one when it sent its request again.
 func (a *attempt) recordAttempt(status int, outcome, reason string) {
 	a.record(Event{Operation: "attempt", Attempt: a.number, Account: a.account.Name, Status: status, Outcome: outcome, Reason: reason})
 }

@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -451,4 +453,83 @@ func TestABlockerIsDurableBeforeTheFailover(t *testing.T) {
 		return nil
 	}
 	wantServed(t, r.do(turn("s1")))
+}
+
+// TestEveryTryThatFailedIsToldOnce goes through the ways on which an attempt fails: the metric of attempts counts these
+// events.
+func TestEveryTryThatFailedIsToldOnce(t *testing.T) {
+	refused := func(code providerv1.RefusalCode) error { return &LeaseRefusedError{Code: code} }
+	renewed := func(a quota.AccountID, refused wire.Lease) (wire.Lease, error) {
+		return tokenLease(refused.BaseURL, a.Name, refused.Generation+"1"), nil
+	}
+	tests := []struct {
+		name  string
+		setUp func(r *rig)
+		// want is the account, status, outcome and reason of each.
+		want []string
+	}{
+		{"none when all is well", func(*rig) {}, nil},
+		{"a failover", func(r *rig) {
+			r.upstream.Script("a", upstream.Quota("five_hour", resets))
+		}, []string{"a 429 quota_exhausted usage_limit_reached"}},
+		{"a failover from early in a stream", func(r *rig) {
+			r.upstream.Script("a", upstream.EarlyError(resets))
+		}, []string{"a 200 quota_exhausted usage_limit_reached"}},
+		{"a detour", func(r *rig) {
+			r.upstream.Script("a", upstream.Throttled(30*time.Second))
+		}, []string{"a 429 throttled rate_limited"}},
+		{"a throttle that nobody else takes over", func(r *rig) {
+			r.state.accounts = []quota.AccountID{claudeA}
+			r.upstream.Script("a", upstream.Throttled(30*time.Second))
+		}, []string{"a 429 throttled rate_limited"}},
+		{"an answer that passes", func(r *rig) {
+			r.upstream.Script("a", upstream.Overloaded())
+		}, []string{"a 529 overloaded "}},
+		{"an answer that nobody judged", func(r *rig) {
+			r.upstream.Script("a", upstream.Overloaded())
+			r.adapters.classify = func(context.Context, *providerv1.ClassifyRequest) (Verdict, error) { return Verdict{}, errNoAnswer }
+		}, []string{"a 529 unjudged unjudged"}},
+		{"a renewed lease", func(r *rig) {
+			r.adapters.refresh = renewed
+			r.upstream.Script("a", upstream.Unauthorized(), upstream.OK())
+		}, []string{"a 401 auth_failed token_expired"}},
+		{"a renewed lease that is refused again", func(r *rig) {
+			r.adapters.refresh = renewed
+			r.upstream.Script("a", upstream.Unauthorized())
+		}, []string{"a 401 auth_failed token_expired", "a 401 auth_failed token_expired"}},
+		{"a lease that cannot be renewed", func(r *rig) {
+			r.upstream.Script("a", upstream.Unauthorized())
+		}, []string{"a 401 auth_failed expired"}},
+		{"a renewal that does not come", func(r *rig) {
+			r.upstream.Script("a", upstream.Unauthorized())
+			r.adapters.refresh = func(quota.AccountID, wire.Lease) (wire.Lease, error) {
+				return wire.Lease{}, refused(providerv1.RefusalCode_REFUSAL_CODE_TEMPORARY)
+			}
+		}, []string{"a 401 unavailable credential"}},
+		{"an adapter that went away before the renewal", func(r *rig) {
+			r.upstream.Script("a", upstream.Unauthorized())
+			r.adapters.refresh = func(quota.AccountID, wire.Lease) (wire.Lease, error) { return wire.Lease{}, ErrAdapterAway }
+		}, []string{"a 401 auth_failed token_expired"}},
+		{"no lease", func(r *rig) {
+			r.refuse(claudeA, refused(providerv1.RefusalCode_REFUSAL_CODE_SIGNED_OUT))
+		}, []string{"a 0 auth_failed signed_out"}},
+		{"the network", func(r *rig) {
+			r.upstream.Script("a", upstream.CutBeforeStatus())
+		}, []string{"a 0 network network"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			tt.setUp(r)
+			r.do(turn("s1"))
+			r.events.wait(t.Context(), "request", 1)
+			var got []string
+			for _, e := range r.events.of("attempt") {
+				got = append(got, fmt.Sprintf("%s %d %s %s", e.Account, e.Status, e.Outcome, e.Reason))
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
 }

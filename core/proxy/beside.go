@@ -153,8 +153,10 @@ func (b *beside) judgeBeside(resp *http.Response, body []byte) wire.Lease {
 	ctx := context.WithoutCancel(b.ctx)
 	evidence := b.evidence(resp, false)
 	evidence.Evidence = &providerv1.ClassifyRequest_Body{Body: body}
-	v, judged := b.classify(ctx, evidence)
-	if !judged || v.Outcome != providerv1.Outcome_OUTCOME_AUTH_FAILED {
+	f := &failure{status: resp.StatusCode}
+	b.judge(ctx, f, evidence)
+	b.recordFailure(f)
+	if !f.judged || f.verdict.Outcome != providerv1.Outcome_OUTCOME_AUTH_FAILED {
 		return wire.Lease{}
 	}
 	lease, err := b.proxy.adapters.RefreshLease(ctx, b.account, b.lease)

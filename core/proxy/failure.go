@@ -40,6 +40,16 @@ func (f *failure) outcome() string {
 	return outcomeWord(f.verdict.Outcome)
 }
 
+func (f *failure) reason() string {
+	if !f.judged {
+		return "unjudged"
+	}
+	return f.verdict.Reason
+}
+
+// blocks reports whether it says something of the account that has to be kept.
+func (f *failure) blocks() bool { return f.judged && f.verdict.blocks() }
+
 // failed goes on after an answer of status 400 or more.
 func (a *attempt) failed(resp *http.Response) step {
 	beginning, err := a.beginningOf(resp)
@@ -58,7 +68,7 @@ func (a *attempt) failed(resp *http.Response) step {
 	}
 	evidence := a.evidence(resp, false)
 	evidence.Evidence = &providerv1.ClassifyRequest_Body{Body: a.decoded(resp, beginning)}
-	f.verdict, f.judged = a.classify(a.ctx, evidence)
+	a.judge(a.ctx, f, evidence)
 	return a.goOn(f)
 }
 
@@ -77,15 +87,12 @@ func (a *attempt) beginningOf(resp *http.Response) ([]byte, error) {
 	return beginning, nil
 }
 
-// classify asks the adapter. judged is false when it did not answer in time.
-func (a *attempt) classify(ctx context.Context, evidence *providerv1.ClassifyRequest) (v Verdict, judged bool) {
+// judge asks the adapter what a failure means. It stays unjudged when no answer comes in time.
+func (a *attempt) judge(ctx context.Context, f *failure, evidence *providerv1.ClassifyRequest) {
 	v, err := a.proxy.adapters.Classify(ctx, a.account, evidence)
-	if err != nil {
-		a.recordAttempt(int(evidence.GetStatus()), "unjudged", "unjudged")
-		return Verdict{}, false
+	if err == nil {
+		f.verdict, f.judged = v, true
 	}
-	a.recordAttempt(int(evidence.GetStatus()), outcomeWord(v.Outcome), v.Reason)
-	return v, true
 }
 
 // circumstances of a failure of this attempt.
@@ -102,16 +109,16 @@ func (a *attempt) goOn(f *failure) step {
 		f.discard()
 		return a.left()
 	}
-	switch react(f.verdict, a.circumstances(f)) {
-	case renewLease:
+	reaction := react(f.verdict, a.circumstances(f))
+	if reaction == renewLease {
 		return a.renew(f)
+	}
+	a.recordFailure(f)
+	switch reaction {
 	case tryAnother:
 		f.discard()
-		a.reject(f.verdict.rejection())
-		a.recordAttempt(f.status, outcomeWord(f.verdict.Outcome), f.verdict.Reason)
-		a.failover = &Event{
-			Operation: "failover", From: a.account.Name, Outcome: outcomeWord(f.verdict.Outcome), Reason: f.verdict.Reason,
-		}
+		a.reject(f.verdict.Rejection)
+		a.failover = &Event{Operation: "failover", From: a.account.Name, Outcome: f.outcome(), Reason: f.reason()}
 		return another
 	case makeDetour:
 		a.failure = f
@@ -128,31 +135,31 @@ func (a *attempt) goOn(f *failure) step {
 
 // keepBlocker writes what a verdict says of the account although this request cannot go to another.
 func (a *attempt) keepBlocker(f *failure) {
-	if f.judged && f.verdict.blocks() {
-		a.reject(f.verdict.rejection())
+	if f.blocks() {
+		a.reject(f.verdict.Rejection)
 	}
 }
 
 // renew renews the lease that was refused.
 func (a *attempt) renew(f *failure) step {
 	lease, err := a.proxy.adapters.RefreshLease(a.ctx, a.account, a.lease)
-	if err == nil {
-		f.discard()
-		a.lease, a.renewed = lease, true
-		return again
-	}
 	f.discard()
 	var refused *LeaseRefusedError
 	switch {
+	case err == nil:
+		a.recordFailure(f)
+		a.lease, a.renewed = lease, true
+		return again
 	case a.clientLeft():
 		return a.left()
 	case errors.As(err, &refused):
-		return a.refusedLease(refused)
+		return a.refusedLease(refused, f.status)
 	default:
 		// The adapter went away: nothing is known of whether the login could have been renewed.
+		a.recordFailure(f)
 		a.end()
+		return another
 	}
-	return another
 }
 
 // networkFailed goes on after an attempt that broke before anything was accepted.

@@ -70,6 +70,7 @@ func (s *stream) heldEvent(e event) *failure {
 		if s.clientLeft() || react(f.verdict, s.circumstances(f)) != relayFailure {
 			return f
 		}
+		s.recordFailure(f)
 		s.keepBlocker(f)
 		s.commit(false)
 	case class&classPreamble == 0:

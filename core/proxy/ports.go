@@ -60,9 +60,11 @@ type Adapters interface {
 type Verdict struct {
 	Outcome providerv1.Outcome
 	Scope   providerv1.Scope
-	// Rejection is filled for QUOTA_EXHAUSTED, AUTH_FAILED, NOT_ENTITLED and THROTTLED with account or model scope.
+	// Rejection has a cause when the verdict is about the account or one of its models: QUOTA_EXHAUSTED, AUTH_FAILED and
+	// NOT_ENTITLED always, THROTTLED if it is of the account.
 	Rejection quota.Rejection
-	Reason    string
+	// Reason is a code.
+	Reason string
 }
 
 // ErrAdapterAway says that the adapter is not ready and nothing cached serves.

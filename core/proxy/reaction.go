@@ -55,34 +55,7 @@ func react(v Verdict, c circumstances) reaction {
 }
 
 // blocks reports whether the verdict says something of the account that has to be kept: a blocker or a cooldown.
-func (v Verdict) blocks() bool {
-	switch v.Outcome {
-	case providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED, providerv1.Outcome_OUTCOME_AUTH_FAILED,
-		providerv1.Outcome_OUTCOME_NOT_ENTITLED, providerv1.Outcome_OUTCOME_THROTTLED:
-	default:
-		return false
-	}
-	return v.Scope == providerv1.Scope_SCOPE_ACCOUNT || v.Scope == providerv1.Scope_SCOPE_MODEL
-}
-
-// rejection of a verdict that blocks.
-func (v Verdict) rejection() quota.Rejection {
-	r := v.Rejection
-	if r.Cause == "" {
-		r.Cause = causeOf[v.Outcome]
-	}
-	if r.Reason == "" {
-		r.Reason = v.Reason
-	}
-	return r
-}
-
-var causeOf = map[providerv1.Outcome]quota.Cause{
-	providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED: quota.CauseQuota,
-	providerv1.Outcome_OUTCOME_AUTH_FAILED:     quota.CauseAuth,
-	providerv1.Outcome_OUTCOME_NOT_ENTITLED:    quota.CauseNotEntitled,
-	providerv1.Outcome_OUTCOME_THROTTLED:       quota.CauseThrottle,
-}
+func (v Verdict) blocks() bool { return v.Rejection.Cause != "" }
 
 // waitable is the pause after which a throttled account can be tried again within one request.
 func waitable(r quota.Rejection) (time.Duration, bool) {

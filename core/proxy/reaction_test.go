@@ -9,9 +9,9 @@ import (
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
 
-// TestReactionsFollowOutcomeAndScope goes through every outcome, scope and status: only a judged refusal that is about
-// the account or one of its models does anything to the account, and a 401 or 403 never passes.
-func TestReactionsFollowOutcomeAndScope(t *testing.T) {
+// TestReactionsFollowTheVerdict goes through every outcome and status: only a judged refusal that is about the account or
+// one of its models does anything to the account, and a 401 or 403 never passes.
+func TestReactionsFollowTheVerdict(t *testing.T) {
 	onAccount := map[providerv1.Outcome]reaction{
 		providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED: tryAnother,
 		providerv1.Outcome_OUTCOME_NOT_ENTITLED:    tryAnother,
@@ -19,32 +19,34 @@ func TestReactionsFollowOutcomeAndScope(t *testing.T) {
 		providerv1.Outcome_OUTCOME_THROTTLED:       makeDetour,
 	}
 	for number := range providerv1.Outcome_name {
-		outcome := providerv1.Outcome(number)
-		for scopeNumber := range providerv1.Scope_name {
-			scope := providerv1.Scope(scopeNumber)
-			ofAccount := scope == providerv1.Scope_SCOPE_ACCOUNT || scope == providerv1.Scope_SCOPE_MODEL
+		v := Verdict{Outcome: providerv1.Outcome(number)}
+		for _, ofAccount := range []bool{true, false} {
+			if _, can := onAccount[v.Outcome]; ofAccount && can {
+				v.Rejection.Cause = quota.CauseQuota
+			}
 			for _, status := range []int{200, 400, 401, 403, 404, 413, 429, 500, 503, 529} {
 				for _, judged := range []bool{true, false} {
 					want := relayFailure
 					if status == 401 || status == 403 {
 						want = answerInstead
 					}
-					if on, has := onAccount[outcome]; has && ofAccount && judged {
-						want = on
+					if v.Rejection.Cause != "" && judged {
+						want = onAccount[v.Outcome]
 					}
 					c := circumstances{status: status, judged: judged, repeatable: true}
-					if got := react(Verdict{Outcome: outcome, Scope: scope}, c); got != want {
-						t.Errorf("%v of %v, status %d, judged %v: %d, want %d", outcome, scope, status, judged, got, want)
+					if got := react(v, c); got != want {
+						t.Errorf("%v, of the account %v, status %d, judged %v: %d, want %d", v.Outcome, ofAccount, status, judged, got, want)
 					}
 				}
 			}
+			v.Rejection = quota.Rejection{}
 		}
 	}
 }
 
 func TestReactionsFollowCircumstances(t *testing.T) {
-	auth := Verdict{Outcome: providerv1.Outcome_OUTCOME_AUTH_FAILED, Scope: providerv1.Scope_SCOPE_ACCOUNT}
-	full := Verdict{Outcome: providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED, Scope: providerv1.Scope_SCOPE_MODEL}
+	auth := Verdict{Outcome: providerv1.Outcome_OUTCOME_AUTH_FAILED, Rejection: quota.Rejection{Cause: quota.CauseAuth}}
+	full := Verdict{Outcome: providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED, Rejection: quota.Rejection{Cause: quota.CauseQuota}}
 	for _, tt := range []struct {
 		name    string
 		verdict Verdict
@@ -57,17 +59,6 @@ func TestReactionsFollowCircumstances(t *testing.T) {
 	} {
 		if got := react(tt.verdict, tt.c); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
-}
-
-func TestARejectionHasACauseAlsoWhenTheVerdictHasNone(t *testing.T) {
-	for outcome, cause := range map[providerv1.Outcome]quota.Cause{
-		providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED: quota.CauseQuota, providerv1.Outcome_OUTCOME_AUTH_FAILED: quota.CauseAuth,
-		providerv1.Outcome_OUTCOME_NOT_ENTITLED: quota.CauseNotEntitled, providerv1.Outcome_OUTCOME_THROTTLED: quota.CauseThrottle,
-	} {
-		if got := (Verdict{Outcome: outcome, Reason: "why"}).rejection(); got.Cause != cause || got.Reason != "why" {
-			t.Errorf("%v: %+v, want %s", outcome, got, cause)
 		}
 	}
 }

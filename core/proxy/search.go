@@ -125,14 +125,14 @@ func (a *attempt) livesHere() bool {
 // leave ends a throttled attempt because another account takes the request.
 func (a *attempt) leave(next *attempt) {
 	a.failure.discard()
-	a.reject(a.failure.verdict.rejection())
+	a.reject(a.failure.verdict.Rejection)
 	operation := "failover"
 	if next.detour {
 		operation = "detour"
 	}
 	a.record(Event{
 		Operation: operation, Attempt: next.number, Account: next.account.Name, From: a.account.Name,
-		Outcome: outcomeWord(a.failure.verdict.Outcome), Reason: a.failure.verdict.Reason,
+		Outcome: a.failure.outcome(), Reason: a.failure.reason(),
 	})
 	a.close()
 }
@@ -140,13 +140,13 @@ func (a *attempt) leave(next *attempt) {
 // giveUp ends a throttled attempt by handing its answer to the client.
 func (a *attempt) giveUp() step {
 	defer a.close()
-	a.reject(a.failure.verdict.rejection())
+	a.reject(a.failure.verdict.Rejection)
 	return a.failure.relay()
 }
 
 // waitAndRepeat waits once for the account's pause, if it is short, and sends the request again.
 func (a *attempt) waitAndRepeat() step {
-	pause, short := waitable(a.failure.verdict.rejection())
+	pause, short := waitable(a.failure.verdict.Rejection)
 	if a.waited || !short {
 		return a.giveUp()
 	}

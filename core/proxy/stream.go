@@ -90,7 +90,7 @@ func (s *stream) inspect(ctx context.Context, e event) *failure {
 	evidence := s.evidence(s.resp, s.committed)
 	evidence.Evidence = &providerv1.ClassifyRequest_Event{Event: &providerv1.Event{Type: e.kind, Data: bytes.Clone(e.data)}}
 	f := &failure{status: s.resp.StatusCode, relay: s.relayHeld, discard: s.discard}
-	f.verdict, f.judged = s.classify(ctx, evidence)
+	s.judge(ctx, f, evidence)
 	return f
 }
 
@@ -132,8 +132,9 @@ func (s *stream) lateEvent(class eventClass, e event) {
 	ctx, cancel := s.detached(lateTime)
 	defer cancel()
 	f := s.inspect(ctx, e)
-	if f.judged && f.verdict.blocks() {
-		s.rejectWithin(ctx, f.verdict.rejection())
+	s.recordFailure(f)
+	if f.blocks() {
+		s.rejectWithin(ctx, f.verdict.Rejection)
 	}
 }
 
