@@ -39,14 +39,18 @@ func newAttempt(x *exchange, number uint64, placed placement.Decision, detour bo
 	return a
 }
 
-// run gets a lease and tries.
-func (a *attempt) run() (next step) {
+// through ends the attempt when try has, also when a panic cuts the connection, unless its answer is held on.
+func (a *attempt) through(try func() step) (next step) {
 	defer func() {
-		// Also when the connection is cut by a panic: the account's share is given back.
 		if next != throttled {
 			a.close()
 		}
 	}()
+	return try()
+}
+
+// run gets a lease and tries.
+func (a *attempt) run() step {
 	lease, err := a.proxy.adapters.Lease(a.ctx, a.account)
 	if err != nil {
 		return a.noLease(err)
@@ -56,28 +60,27 @@ func (a *attempt) run() (next step) {
 }
 
 // try sends the request until it is not to be sent again.
-func (a *attempt) try() (next step) {
-	defer func() {
-		if next != throttled {
-			a.close()
-		}
-	}()
+func (a *attempt) try() step {
 	for {
-		resp, conn, err := a.send()
-		switch {
-		case err != nil:
-			next = a.networkFailed(err, conn)
-		case resp.StatusCode >= 400:
-			next = a.failed(resp)
-		case resp.StatusCode >= 300:
-			next = a.redirected(resp)
-		default:
-			next = a.succeeded(resp)
-		}
+		next := a.once()
 		if next != again {
 			return next
 		}
 	}
+}
+
+// once sends the request and takes its answer.
+func (a *attempt) once() step {
+	resp, conn, err := a.send()
+	switch {
+	case err != nil:
+		return a.networkFailed(err, conn)
+	case resp.StatusCode >= 400:
+		return a.failed(resp)
+	case resp.StatusCode >= 300:
+		return a.redirected(resp)
+	}
+	return a.succeeded(resp)
 }
 
 // send makes the account's request of the client's and sends it.

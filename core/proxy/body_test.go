@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/noria-dev/noria/core/internal/upstream"
+	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
 	"github.com/noria-dev/noria/sdk/wire"
 )
@@ -192,4 +193,51 @@ func TestTheTimeOfABodyEndsWithTheBody(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAPanicLeavesNothingBehindOfAnAnswerThatIsHeld(t *testing.T) {
+	for _, provider := range []string{"claude", "codex"} {
+		t.Run(provider, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := newBubbleRig(t, func(conn net.Conn, _ int) {
+					if provider == "claude" {
+						fmt.Fprint(conn, "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 30\r\nContent-Length: 1000000\r\n\r\n")
+						writeChunks(conn, make([]byte, 1<<16), 1<<15, true)
+						return
+					}
+					_, _ = conn.Write([]byte(sseHead))
+					writeChunks(conn, []byte("event: response.created\ndata: {}\n\n"+claudeThrottle), 1<<15, true)
+				})
+				r.proxy.state = &placesOnce{fakeState: r.state}
+				c := turn("s1")
+				if provider == "codex" {
+					c = codexTurn("s1")
+				}
+				if got := r.do(c); got.broken == nil {
+					t.Errorf("status %d, want a cut connection", got.status)
+				}
+				synctest.Wait()
+				if n := r.state.inFlight(); n != 0 {
+					t.Errorf("%d attempts are still reserved", n)
+				}
+				if used := r.proxy.memory.used.Load(); used != 0 {
+					t.Errorf("%d bytes of memory are still taken", used)
+				}
+			})
+		})
+	}
+}
+
+// placesOnce panics when it is to place again.
+type placesOnce struct {
+	*fakeState
+	placed bool
+}
+
+func (s *placesOnce) Place(req placement.Request) (placement.Decision, error) {
+	if s.placed {
+		panic("a secret")
+	}
+	s.placed = true
+	return s.fakeState.Place(req)
 }

@@ -24,52 +24,88 @@ const (
 	aside
 )
 
+// search is the way of a turn from account to account.
+type search struct {
+	*exchange
+	// held is an attempt with a throttle's answer, until it is known whether another account can take the request.
+	held *attempt
+	// detour: what is accepted from now on binds nothing.
+	detour bool
+}
+
 // serveWork finds an account for a turn: each at most once, within the bounds of attempts and time.
 func (x *exchange) serveWork() {
-	var held *attempt
-	detour := false
-	for {
-		if x.searchedEnough() {
-			if held != nil {
-				held.giveUp()
-				return
-			}
-			x.searchEnded()
-			return
+	s := search{exchange: x}
+	defer s.dropHeld()
+	for s.advance() {
+	}
+}
+
+// advance makes one more attempt, or ends the search. It reports whether there is more to do.
+func (s *search) advance() bool {
+	if s.searchedEnough() {
+		s.end(s.searchEnded)
+		return false
+	}
+	a, decision, err := s.place(s.detour)
+	var next step
+	switch {
+	case err != nil:
+		s.proxy.log.Error("placement failed", "request", s.id, "error", err)
+		s.end(s.stateAway)
+		return false
+	case a != nil:
+		next = a.through(func() step {
+			s.handOver(a)
+			return a.run()
+		})
+	case s.held != nil:
+		a = s.held
+		if next = a.through(a.waitAndRepeat); next != throttled {
+			s.held = nil
 		}
-		a, decision, err := x.place(detour)
-		if err != nil {
-			x.placementFailed(held, err)
-			return
-		}
-		var next step
-		switch {
-		case a != nil:
-			if held != nil {
-				held.leave(a)
-				held = nil
-			}
-			x.failedOver(a)
-			next = a.run()
-		case held != nil:
-			a, held = held, nil
-			next = a.waitAndRepeat()
-		default:
-			x.unavailable(decision.Forecast)
-			return
-		}
-		switch next {
-		case finished:
-			return
-		case throttled:
-			held = a
-			detour = detour || a.livesHere()
-		case aside:
-			detour = detour || a.livesHere()
-		}
-		if !slices.Contains(x.tried, a.account) {
-			x.tried = append(x.tried, a.account)
-		}
+	default:
+		s.unavailable(decision.Forecast)
+		return false
+	}
+	switch next {
+	case finished:
+		return false
+	case throttled:
+		s.held = a
+		s.detour = s.detour || a.livesHere()
+	case aside:
+		s.detour = s.detour || a.livesHere()
+	}
+	if !slices.Contains(s.tried, a.account) {
+		s.tried = append(s.tried, a.account)
+	}
+	return true
+}
+
+// end ends the search with the answer that is held, or else with one of our own.
+func (s *search) end(own func()) {
+	if s.held == nil {
+		own()
+		return
+	}
+	s.held.giveUp()
+}
+
+// handOver ends what the account of an attempt takes over.
+func (s *search) handOver(to *attempt) {
+	if s.held != nil {
+		s.held.leave(to)
+		s.held = nil
+	}
+	s.failedOver(to)
+}
+
+// dropHeld drops what is held, however the search ends.
+func (s *search) dropHeld() {
+	if s.held != nil {
+		s.held.failure.discard()
+		s.held.close()
 	}
 }
 
@@ -103,15 +139,6 @@ func (x *exchange) place(detour bool) (*attempt, placement.Decision, error) {
 	return newAttempt(x, number, decision, detour), decision, nil
 }
 
-func (x *exchange) placementFailed(held *attempt, err error) {
-	x.proxy.log.Error("placement failed", "request", x.id, "error", err)
-	if held != nil {
-		held.giveUp()
-		return
-	}
-	x.ownAnswer(reply{sentence: "Noria cannot serve this request: its state is not available. See noria doctor."}, "unavailable", "no_account")
-}
-
 // livesHere reports whether the session belongs to the attempt's account already, or is about to: then it is not
 // bound elsewhere because of a throttle or of network trouble.
 func (a *attempt) livesHere() bool {
@@ -139,7 +166,6 @@ func (a *attempt) leave(next *attempt) {
 
 // giveUp ends a throttled attempt by handing its answer to the client.
 func (a *attempt) giveUp() step {
-	defer a.close()
 	a.reject(a.failure.verdict.Rejection)
 	return a.failure.relay()
 }

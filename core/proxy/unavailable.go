@@ -52,6 +52,11 @@ func (x *exchange) searchEnded() {
 	}, "unavailable", "attempts_exhausted")
 }
 
+// stateAway answers when it could not be asked which account serves.
+func (x *exchange) stateAway() {
+	x.ownAnswer(reply{sentence: "Noria cannot serve this request: its state is not available. See noria doctor."}, "unavailable", "no_account")
+}
+
 // unreachable answers when the upstream cannot be reached, with all accounts or with the only one that may be tried.
 func (x *exchange) unreachable() {
 	x.ownAnswer(reply{
