@@ -6,6 +6,28 @@
 // no healthy request's path: a Noria daemon works from the profile and from leases that it keeps, and asks only about
 // failures and, after the fact, about telemetry.
 //
+// # From an executable to a served request
+//
+// Its main is
+//
+//	func main() { sdk.Serve(func() sdk.Adapter { return New() }) }
+//
+// and noria.hcl names what was built of it ("noria plugins pin acme" prints the digest) and the user's accounts:
+//
+//	plugin "acme" {
+//		path   = "plugins/noria-provider-acme"
+//		sha256 = "…"
+//	}
+//	provider "acme" {
+//		plugin = "acme"
+//		account "a" {
+//			token_file = "~/.acme/a"
+//		}
+//	}
+//
+// Clients reach it below /acme/ of the daemon's address. The package example is a whole adapter; examples/provider-acme in
+// Noria's repository leads from an empty folder to an answer.
+//
 // # What the SDK does
 //
 // Serve turns the adapter into an executable that a daemon runs: gRPC, the handshake with mutual TLS, health, message
