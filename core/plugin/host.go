@@ -247,6 +247,7 @@ func (h *Host) newAdapter(spec Spec) (*adapter, <-chan error) {
 		onState:  h.options.Hooks.OnState,
 		chance:   rand.Float64,
 		output:   out,
+		ending:   h.ending,
 	}
 	s.launch = func(ctx context.Context, spec Spec, progress func(State)) (*instance, *Failure) {
 		return h.launcher.launch(ctx, spec, out, progress, client.takeProfile)
@@ -257,7 +258,7 @@ func (h *Host) newAdapter(spec Spec) (*adapter, <-chan error) {
 // retire asks for the end of an adapter and returns what is told when it has come. The caller holds the lock.
 func (h *Host) retire(name string, a *adapter) <-chan error {
 	delete(h.adapters, name)
-	a.supervisor.end(h.ending)
+	a.supervisor.end()
 	ended := make(chan error, 1)
 	h.retiring.Go(func() {
 		<-a.supervisor.done
@@ -421,7 +422,7 @@ func (h *Host) Close(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, h.kill)
 	defer stop()
 	for _, a := range all {
-		a.supervisor.end(h.ending)
+		a.supervisor.end()
 	}
 	for _, a := range all {
 		<-a.supervisor.done

@@ -116,6 +116,7 @@ func newStage(t *testing.T, fail ...*Failure) *stage {
 	s := &stage{t: t, fail: fail}
 	s.supervisor = &supervisor{
 		clock: clock.Wall{}, timing: designTiming(), chance: func() float64 { return 1 }, output: newTestOutput(io.Discard),
+		ending: t.Context(),
 		launch: s.launch,
 		publish: func(i *instance) {
 			s.mu.Lock()
@@ -184,7 +185,7 @@ func (s *stage) begin(spec Spec) error {
 }
 
 func (s *stage) end() {
-	s.supervisor.end(context.Background())
+	s.supervisor.end()
 	<-s.supervisor.done
 }
 

@@ -14,7 +14,6 @@ import (
 // supervisor keeps one adapter as it is wished for. One goroutine, run, does all of it; callers only change the wish, so
 // a crash makes one restart however many of them see it.
 type supervisor struct {
-	name     string
 	clock    clock.Clock
 	timing   timing
 	launch   func(ctx context.Context, spec Spec, progress func(State)) (*instance, *Failure)
@@ -23,13 +22,14 @@ type supervisor struct {
 	onState  func(Info)
 	chance   func() float64
 	output   *output
+	// ending ends when what still drains is to be killed.
+	ending   context.Context
 	retiring sync.WaitGroup
 
 	// wake holds one: the wish changed. It may be late, when the new wish was seen without it; so it is no more than a
 	// reason to look.
 	wake chan struct{}
 	done chan struct{}
-	stop context.CancelFunc
 
 	mu   sync.Mutex // guards below
 	wish wish
@@ -43,25 +43,21 @@ type wish struct {
 	spec Spec
 	// pending: a start is due although an instance may be running.
 	pending bool
-	// stop: drain until the context ends, then stop.
-	stop  bool
-	drain context.Context
+	// stop: drain, then stop.
+	stop bool
 	// settled takes the end of the first attempt; it holds one.
 	settled chan error
 }
 
 // begin starts the goroutine and returns what takes the result of the first start.
 func (s *supervisor) begin(spec Spec) <-chan error {
-	s.name = spec.Name
 	s.wake = make(chan struct{}, 1)
 	s.done = make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
-	s.stop = cancel
 	s.wish = wish{spec: spec, settled: make(chan error, 1)}
 	s.info = Info{Name: spec.Name, State: StateStarting, Digest: DigestUnknown}
 	fillFromSpec(&s.info, spec)
 	settled := s.wish.settled
-	go s.run(ctx)
+	go s.run()
 	return settled
 }
 
@@ -86,8 +82,8 @@ func (s *supervisor) restart() <-chan error {
 	return s.change(wish{spec: spec, pending: true})
 }
 
-// end asks for the end; the drain ends with ctx.
-func (s *supervisor) end(ctx context.Context) { s.change(wish{stop: true, drain: ctx}) }
+// end asks for the end.
+func (s *supervisor) end() { s.change(wish{stop: true}) }
 
 func (s *supervisor) change(w wish) <-chan error {
 	w.settled = make(chan error, 1)
@@ -126,10 +122,11 @@ func (s *supervisor) wished() wish {
 }
 
 // run is the life of the supervisor.
-func (s *supervisor) run(ctx context.Context) {
+func (s *supervisor) run() {
 	defer close(s.done)
 	defer s.retiring.Wait()
-	defer s.stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	var current *instance
 	policy := &restartPolicy{}
 	for {
@@ -139,7 +136,7 @@ func (s *supervisor) run(ctx context.Context) {
 			s.shutDown(w, current)
 			return
 		case w.spec.Disabled:
-			s.disable(ctx, w, current)
+			s.disable(w, current)
 			current = nil
 			s.await(ctx, w, 0)
 		case current != nil && !w.pending:
@@ -197,7 +194,7 @@ func (s *supervisor) attempt(ctx context.Context, w wish, current *instance, pol
 	next, failure := s.launchUntilChanged(ctx, w, current != nil)
 	switch {
 	case next != nil:
-		s.swap(ctx, w, current, next)
+		s.swap(w, current, next)
 		return next
 	case s.changed(w):
 		return current // the wish is another one: what came of this one does not matter
@@ -254,7 +251,7 @@ func (s *supervisor) launchUntilChanged(ctx context.Context, w wish, swapping bo
 }
 
 // swap puts the new instance in place and drains the old one beside it.
-func (s *supervisor) swap(ctx context.Context, w wish, old, next *instance) {
+func (s *supervisor) swap(w wish, old, next *instance) {
 	s.publish(next)
 	s.granted(w)
 	s.setRunning(next.digest)
@@ -270,7 +267,7 @@ func (s *supervisor) swap(ctx context.Context, w wish, old, next *instance) {
 	})
 	settle(w.settled, nil)
 	if old != nil {
-		s.retiring.Go(func() { old.retire(ctx, s.timing) })
+		s.retiring.Go(func() { old.retire(s.ending, s.timing) })
 	}
 }
 
@@ -344,11 +341,11 @@ func (s *supervisor) await(ctx context.Context, w wish, d time.Duration) {
 	}
 }
 
-func (s *supervisor) disable(ctx context.Context, w wish, current *instance) {
+func (s *supervisor) disable(w wish, current *instance) {
 	s.withdraw()
 	s.setRunning("")
 	if current != nil {
-		s.retiring.Go(func() { current.retire(ctx, s.timing) })
+		s.retiring.Go(func() { current.retire(s.ending, s.timing) })
 	}
 	s.update(func(info *Info) {
 		info.State, info.PID, info.StartedAt, info.Failure, info.RetryAt = StateDisabled, 0, time.Time{}, nil, time.Time{}
@@ -362,7 +359,7 @@ func (s *supervisor) shutDown(w wish, current *instance) {
 	s.withdraw()
 	if current != nil {
 		s.update(func(info *Info) { info.State = StateDraining })
-		current.retire(w.drain, s.timing)
+		current.retire(s.ending, s.timing)
 	}
 	s.update(func(info *Info) {
 		info.State, info.PID, info.StartedAt, info.RetryAt = StateStopped, 0, time.Time{}, time.Time{}

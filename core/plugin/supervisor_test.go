@@ -244,6 +244,51 @@ func TestDrainEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
+func TestEndCutsNoDrainShort(t *testing.T) {
+	for name, next := range map[string]Spec{
+		"swapped":  {Name: "p", Path: "/new"},
+		"disabled": {Name: "p", Disabled: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				must(t, s.begin(Spec{Name: "p"}))
+				old := s.instance(0)
+				old.calls.enter()
+				must(t, <-s.supervisor.apply(next, ""))
+				s.supervisor.end()
+				synctest.Wait()
+				if exited(old) {
+					t.Error("ended with a call running")
+				}
+				old.calls.leave()
+				<-s.supervisor.done
+				if !exited(old) || s.process(0).grace != termGrace {
+					t.Errorf("ended with %v to finish, want %v", s.process(0).grace, termGrace)
+				}
+			})
+		})
+	}
+}
+
+func TestDrainEndsWithTheTimeOfTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		var kill context.CancelFunc
+		s.supervisor.ending, kill = context.WithCancel(t.Context())
+		must(t, s.begin(Spec{Name: "p"}))
+		old := s.instance(0)
+		old.calls.enter()
+		must(t, <-s.supervisor.restart())
+		s.supervisor.end()
+		kill()
+		<-s.supervisor.done
+		if !exited(old) || s.process(0).grace != 0 {
+			t.Errorf("ended with %v to finish, want none", s.process(0).grace)
+		}
+	})
+}
+
 func TestSwapThatFailsLeavesTheOldOneWithItsSpec(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil, &Failure{Reason: ReasonConfig, Permanent: true})
