@@ -103,6 +103,7 @@ func (a *Agent) build(ctx context.Context) error {
 	for _, w := range warnings {
 		a.log.Warn("configuration", "finding", w.String())
 	}
+	a.logUnusable(setup)
 	a.prepareProcess()
 	a.recorder = newRecorder(a.options.Version, a.present, a.log.Named("metrics"))
 	if err := makeStateDirectory(setup.File); err != nil {
@@ -199,6 +200,7 @@ func (a *Agent) run(ctx context.Context) error {
 	group.Go(func() error { a.store.Run(running); return nil })
 	group.Go(func() error { a.watchLogins(running); return nil })
 	group.Go(func() error { a.watchRuns(running); return nil })
+	group.Go(func() error { a.watchUnusable(running); return nil })
 	group.Go(func() error { a.reloadOnSignal(running); return nil })
 	group.Go(func() error { a.startAdapters(running); return nil })
 	if a.options.Dev {

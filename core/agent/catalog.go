@@ -9,7 +9,8 @@ import (
 	"github.com/noria-dev/noria/core/plugin"
 )
 
-// configure reads the configuration that the daemon starts with. One that is refused leaves no state directory behind.
+// configure reads the configuration that the daemon starts with. One that is refused leaves no state directory behind. A
+// plugin that cannot be used harms its own provider only, unless there is no other.
 func (a *Agent) configure(ctx context.Context) (*Setup, config.Diagnostics, error) {
 	var apart *scratch
 	defer func() {
@@ -17,7 +18,7 @@ func (a *Agent) configure(ctx context.Context) (*Setup, config.Diagnostics, erro
 			apart.Close()
 		}
 	}()
-	return Configure(ctx, a.options.ConfigPath, func(file *config.File) (*plugin.Catalog, error) {
+	setup, diags, err := configureLeniently(ctx, a.options.ConfigPath, func(file *config.File) (*plugin.Catalog, error) {
 		if _, err := os.Lstat(file.State.Dir); err == nil && file.CheckState() == nil {
 			return plugin.NewCatalog(a.catalogOptions(&file.Host, file.State.Dir))
 		}
@@ -27,6 +28,10 @@ func (a *Agent) configure(ctx context.Context) (*Setup, config.Diagnostics, erro
 		}
 		return apart.catalog(file)
 	})
+	if err == nil && len(setup.Specs) == 0 && len(setup.Unusable) > 0 {
+		return nil, nil, append(diags, setup.unusableFindings()...)
+	}
+	return setup, diags, err
 }
 
 // reconfigure reads the configuration again while the daemon runs. Its state directory stays the one that it started with.

@@ -39,12 +39,9 @@ func (d *daemon) Status(ctx context.Context) (api.Status, error) {
 	} else if ready, _ := d.ready(); ready {
 		status.State = api.StateReady
 	}
-	adapterStates := map[string]string{}
-	for _, info := range d.host.List() {
-		adapterStates[info.Provider] = string(info.State)
-	}
+	adapterStates := d.adapterStates()
 	for _, name := range d.providers() {
-		provider := api.ProviderStatus{Name: name, Adapter: adapterStates[name]}
+		provider := api.ProviderStatus{Name: name, Adapter: string(adapterStates[name])}
 		for _, account := range accounts {
 			if account.Provider == name && account.Usable {
 				provider.Usable++

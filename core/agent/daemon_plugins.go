@@ -10,7 +10,7 @@ import (
 
 // Plugins lists the adapter processes by name.
 func (d *daemon) Plugins(context.Context) ([]api.Plugin, error) {
-	infos := d.host.List()
+	infos := d.pluginInfos()
 	plugins := make([]api.Plugin, 0, len(infos))
 	for _, info := range infos {
 		plugins = append(plugins, pluginOf(info))
@@ -44,7 +44,7 @@ func (d *daemon) RestartPlugin(ctx context.Context, name string) (api.Plugin, er
 	if _, _, err := d.pluginNamed(name); err != nil {
 		return api.Plugin{}, err
 	}
-	if err := d.host.Restart(ctx, name); err != nil {
+	if err := d.restart(ctx, name); err != nil {
 		var failure *plugin.Failure
 		if !errors.As(err, &failure) {
 			return api.Plugin{}, err
@@ -57,15 +57,25 @@ func (d *daemon) RestartPlugin(ctx context.Context, name string) (api.Plugin, er
 	return pluginOf(info), err
 }
 
+// restart also tries a plugin again that could not be used.
+func (d *daemon) restart(ctx context.Context, name string) error {
+	if d.setup.Load().unusable(name) == nil {
+		return d.host.Restart(ctx, name)
+	}
+	d.retryUnusable(ctx)
+	if still := d.setup.Load().unusable(name); still != nil {
+		return still
+	}
+	return nil
+}
+
 func (d *daemon) pluginNamed(name string) (plugin.Info, plugin.Spec, error) {
-	for _, info := range d.host.List() {
+	for _, info := range d.pluginInfos() {
 		if info.Name != name {
 			continue
 		}
-		for _, spec := range d.setup.Load().Specs {
-			if spec.Name == name {
-				return info, spec, nil
-			}
+		if spec, ok := d.setup.Load().specNamed(name); ok {
+			return info, spec, nil
 		}
 	}
 	err := api.Errorf(api.CodeNotFound, "no plugin %q runs", name)

@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
+func devTestKey() (string, error) { return "secret", nil }
+
 func TestDevTrafficSendsSessionsThroughTheListener(t *testing.T) {
 	type seen struct{ path, key, session string }
 	arrived := make(chan seen, 1)
@@ -30,7 +32,7 @@ func TestDevTrafficSendsSessionsThroughTheListener(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		devTraffic(ctx, listener.URL, func() (string, error) { return "secret", nil }, hclog.NewNullLogger())
+		devTraffic(ctx, listener.URL, devTestKey, hclog.NewNullLogger())
 	}()
 	if got, want := <-arrived, (seen{"/simulated/v1/turns", "secret", "dev-0001"}); got != want {
 		t.Errorf("first request is %+v, want %+v", got, want)
@@ -61,7 +63,7 @@ func TestDevClientWaitsAsLongAsItIsTold(t *testing.T) {
 				w.WriteHeader(test.status)
 			}))
 			defer listener.Close()
-			client := &devClient{http: listener.Client(), url: listener.URL, log: hclog.NewNullLogger()}
+			client := &devClient{http: listener.Client(), url: listener.URL, key: devTestKey, log: hclog.NewNullLogger()}
 			again, err := client.turn(t.Context(), "s")
 			if again != test.again || (err != nil) != test.fails {
 				t.Errorf("wait %v, error %v", again, err)

@@ -29,7 +29,7 @@ func (a *Agent) present() events.Present {
 		}
 		present.Accounts = append(present.Accounts, account)
 	}
-	for _, info := range a.host.List() {
+	for _, info := range a.pluginInfos() {
 		present.Adapters = append(present.Adapters, events.PresentAdapter{
 			Name: info.Name, Ready: info.State == plugin.StateReady, Restarts: info.Restarts,
 		})

@@ -21,10 +21,7 @@ type readiness struct {
 // configuration applied before anything listens.
 func (a *Agent) ready() (bool, []byte) {
 	answer := readiness{Service: serviceName, Version: a.options.Version, Ready: !a.draining.Load(), Providers: map[string]plugin.State{}}
-	states := map[string]plugin.State{}
-	for _, info := range a.host.List() {
-		states[info.Provider] = info.State
-	}
+	states := a.adapterStates()
 	for _, provider := range a.providers() {
 		state, known := states[provider]
 		if !known {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,22 +19,73 @@ type Setup struct {
 	Config *config.Config
 	Specs  []plugin.Spec
 	File   *config.File
+	// Unusable are plugins whose executables do not say what they are. What belongs to them was not decoded.
+	Unusable []UnusablePlugin
+}
+
+// UnusablePlugin is a plugin that cannot even be asked what it is.
+type UnusablePlugin struct {
+	Spec    plugin.Spec
+	Failure *plugin.Failure
+	// Finding is the failure at the line that names the executable.
+	Finding config.Diagnostic
 }
 
 // providerOf is the provider that the plugin of that name serves.
 func (s *Setup) providerOf(plugin string) string {
+	spec, _ := s.specNamed(plugin)
+	return spec.Provider
+}
+
+// specNamed finds the plugin of that name, usable or not.
+func (s *Setup) specNamed(name string) (plugin.Spec, bool) {
 	for _, spec := range s.Specs {
-		if spec.Name == plugin {
-			return spec.Provider
+		if spec.Name == name {
+			return spec, true
 		}
 	}
-	return ""
+	for _, u := range s.Unusable {
+		if u.Spec.Name == name {
+			return u.Spec, true
+		}
+	}
+	return plugin.Spec{}, false
+}
+
+// unusable is why the plugin of that name cannot be used; nil when it can.
+func (s *Setup) unusable(name string) *plugin.Failure {
+	for _, u := range s.Unusable {
+		if u.Spec.Name == name {
+			return u.Failure
+		}
+	}
+	return nil
+}
+
+// unusableFindings are errors of a configuration for all but a daemon that others need.
+func (s *Setup) unusableFindings() (found config.Diagnostics) {
+	for _, u := range s.Unusable {
+		found = append(found, u.Finding)
+	}
+	return found
 }
 
 // Configure reads a configuration and asks the executables of its plugins for the schemas that the rest of it is decoded
 // by. It starts no adapter, needs no daemon, and touches nothing but what catalogOf does. A diagnostic that is an error comes
-// as config.Diagnostics in err; warnings come beside a Setup.
+// as config.Diagnostics in err; warnings come beside a Setup, which has no unusable plugin.
 func Configure(ctx context.Context, path string, catalogOf func(*config.File) (*plugin.Catalog, error)) (*Setup, config.Diagnostics, error) {
+	setup, diags, err := configureLeniently(ctx, path, catalogOf)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(setup.Unusable) > 0 {
+		return nil, nil, append(diags, setup.unusableFindings()...)
+	}
+	return setup, diags, nil
+}
+
+// configureLeniently is Configure for who can do without some of the plugins.
+func configureLeniently(ctx context.Context, path string, catalogOf func(*config.File) (*plugin.Catalog, error)) (*Setup, config.Diagnostics, error) {
 	file, diags := config.Parse(path)
 	if diags.HasErrors() && len(file.Providers) == 0 {
 		// There is nothing more to find.
@@ -49,37 +101,43 @@ func Configure(ctx context.Context, path string, catalogOf func(*config.File) (*
 	case err != nil:
 		return nil, nil, err
 	}
-	specs, schemas, found, err := describeAll(ctx, file, catalog)
+	return setupOf(ctx, file, diags, catalog)
+}
+
+// setupOf decodes what belongs to plugins. What was found in the file before is diags.
+func setupOf(ctx context.Context, file *config.File, diags config.Diagnostics, catalog *plugin.Catalog) (*Setup, config.Diagnostics, error) {
+	setup := &Setup{File: file}
+	schemas, err := setup.describeAll(ctx, catalog)
 	if err != nil {
 		return nil, nil, err
 	}
 	cfg, decoded := file.Decode(schemas)
-	diags = slices.Concat(diags, found, decoded)
-	if diags.HasErrors() {
-		return nil, nil, diags
+	if diags = slices.Concat(diags, decoded); diags.HasErrors() {
+		return nil, nil, append(diags, setup.unusableFindings()...)
 	}
-	for i, spec := range specs {
+	setup.Config = cfg
+	for i, spec := range setup.Specs {
 		provider, ok := cfg.Provider(spec.Provider)
 		if !ok {
 			return nil, nil, fmt.Errorf("configure provider %s: it is not in the decoded configuration", spec.Provider)
 		}
-		specs[i].Config = provider.Config
+		setup.Specs[i].Config = provider.Config
 	}
-	return &Setup{Config: cfg, Specs: specs, File: file}, diags, nil
+	return setup, diags, nil
 }
 
 // describeAll asks the plugin of every provider what it is. The schemas are as [config.File.Decode] wants them.
-func describeAll(ctx context.Context, file *config.File, catalog *plugin.Catalog) (specs []plugin.Spec, schemas map[string]*pluginv1.DescribeResponse, found config.Diagnostics, err error) {
+func (s *Setup) describeAll(ctx context.Context, catalog *plugin.Catalog) (map[string]*pluginv1.DescribeResponse, error) {
 	bundled, err := catalog.Bundled()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("list bundled adapters: %w", err)
+		return nil, fmt.Errorf("list bundled adapters: %w", err)
 	}
-	schemas = map[string]*pluginv1.DescribeResponse{}
+	schemas := map[string]*pluginv1.DescribeResponse{}
 	for _, spec := range bundled {
 		schemas[spec.Provider] = nil // for what a misspelt provider may have meant
 	}
-	for _, provider := range file.Providers {
-		spec, ok := specOf(&file.Host, provider, bundled)
+	for _, provider := range s.File.Providers {
+		spec, ok := specOf(&s.File.Host, provider, bundled)
 		if !ok {
 			// Decode says at the right line that there is no such plugin.
 			delete(schemas, provider.Name)
@@ -87,14 +145,23 @@ func describeAll(ctx context.Context, file *config.File, catalog *plugin.Catalog
 		}
 		description, err := catalog.Describe(ctx, spec)
 		if err != nil {
-			found = append(found, unusablePlugin(file, spec, err))
-			schemas[provider.Name] = nil // said here, so that Decode does not
+			schemas[provider.Name] = nil // told of here, so that Decode does not
+			s.Unusable = append(s.Unusable, UnusablePlugin{Spec: spec, Failure: failureOf(err), Finding: unusablePlugin(s.File, spec, err)})
 			continue
 		}
 		schemas[provider.Name] = description
-		specs = append(specs, spec)
+		s.Specs = append(s.Specs, spec)
 	}
-	return specs, schemas, found, nil
+	return schemas, nil
+}
+
+// failureOf is what an error of a plugin's start or description says; all of them should be failures.
+func failureOf(err error) *plugin.Failure {
+	var failure *plugin.Failure
+	if !errors.As(err, &failure) {
+		failure = &plugin.Failure{Reason: plugin.ReasonDescribe, Detail: err.Error()}
+	}
+	return failure
 }
 
 // specOf finds the executable of a provider's plugin: one that the configuration names, else a bundled one.
