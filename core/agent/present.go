@@ -29,10 +29,13 @@ func (a *Agent) present() events.Present {
 		}
 		present.Accounts = append(present.Accounts, account)
 	}
-	for _, info := range a.pluginInfos() {
+	for _, info := range a.host.List() {
 		present.Adapters = append(present.Adapters, events.PresentAdapter{
 			Name: info.Name, Ready: info.State == plugin.StateReady, Restarts: info.Restarts,
 		})
+	}
+	for _, u := range a.setup.Load().Unusable {
+		present.Adapters = append(present.Adapters, events.PresentAdapter{Name: u.Spec.Name})
 	}
 	return present
 }
