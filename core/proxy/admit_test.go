@@ -270,7 +270,7 @@ func TestCountingTokensBindsReservesAndMovesNothing(t *testing.T) {
 	}
 }
 
-func TestEqualRefusalsBesideTurnsAreJudgedOnce(t *testing.T) {
+func TestEqualRefusalsOfWhatIsNoTurnAreJudgedOnce(t *testing.T) {
 	r := newRig(t)
 	r.upstream.Script("a", upstream.Unauthorized())
 	const clients = 8

@@ -71,7 +71,7 @@ func (a *attempt) try() step {
 
 // once sends the request and takes its answer.
 func (a *attempt) once() step {
-	resp, conn, err := a.send()
+	resp, conn, err := a.send(a.accountHeader())
 	switch {
 	case err != nil:
 		return a.networkFailed(err, conn)
@@ -83,10 +83,10 @@ func (a *attempt) once() step {
 	return a.succeeded(resp)
 }
 
-// send makes the account's request of the client's and sends it.
-func (a *attempt) send() (*http.Response, *connection, error) {
+// send makes a request of the client's and sends it.
+func (a *attempt) send(header http.Header) (*http.Response, *connection, error) {
 	conn := &connection{}
-	out, err := a.request(conn)
+	out, err := a.outgoing(a.ctx, a.lease.BaseURL, header, conn)
 	if err != nil {
 		return nil, conn, err
 	}
@@ -96,10 +96,8 @@ func (a *attempt) send() (*http.Response, *connection, error) {
 	return resp, conn, err
 }
 
-func (a *attempt) request(conn *connection) (*http.Request, error) {
-	header := a.upstreamHeader(&a.lease, a.switched())
-	return a.outgoing(a.ctx, a.lease.BaseURL, header, conn)
-}
+// accountHeader is the request's header with the account's credential.
+func (a *attempt) accountHeader() http.Header { return a.upstreamHeader(&a.lease, a.switched()) }
 
 // outgoing is a request to an upstream with the client's method, path and body.
 func (x *exchange) outgoing(ctx context.Context, baseURL string, header http.Header, conn *connection) (*http.Request, error) {

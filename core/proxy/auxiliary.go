@@ -13,37 +13,42 @@ import (
 	"github.com/noria-dev/noria/sdk/wire"
 )
 
-// serveBeside serves what is no turn: on the session's account if it has one, else on any eligible one. It binds and
+// serveAux serves what is no turn: on the session's account if it has one, else on any eligible one. It binds and
 // reserves nothing, blocks nothing and goes to no second account.
-func (x *exchange) serveBeside() {
-	account, forecast, ok := x.besideAccount()
-	if !ok {
-		x.unavailable(forecast)
+func (x *exchange) serveAux() {
+	decision, err := x.auxAccount()
+	switch {
+	case err != nil:
+		x.stateAway(err)
+		return
+	case !decision.Placed:
+		x.unavailable(decision.Forecast)
 		return
 	}
-	b := &beside{attempt: newAttempt(x, 0, placement.Decision{Account: account}, false)}
-	b.ended = true // State knows nothing of it.
-	defer b.cancel()
-	lease, err := x.proxy.adapters.Lease(b.ctx, account)
+	account := decision.Account
+	a := &auxAttempt{attempt: newAttempt(x, 0, decision, false)}
+	a.ended = true // State knows nothing of it.
+	defer a.cancel()
+	lease, err := x.proxy.adapters.Lease(a.ctx, account)
 	var refused *LeaseRefusedError
 	switch {
 	case x.clientLeft():
-		b.left()
+		a.left()
 	case errors.As(err, &refused):
 		x.withoutLease(account, refused)
 	case err != nil:
 		x.adapterAway()
 	default:
-		b.lease = lease
-		b.serve()
+		a.lease = lease
+		a.serve()
 	}
 }
 
-// besideAccount finds the account. A placement that is asked for lives only as long as the question.
-func (x *exchange) besideAccount() (quota.AccountID, placement.Forecast, bool) {
+// auxAccount finds the account. A placement that is asked for lives only as long as the question.
+func (x *exchange) auxAccount() (placement.Decision, error) {
 	if x.who.session != "" {
 		if account, ok := x.proxy.state.SessionAccount(x.who.session); ok && x.proxy.state.Enabled(account) {
-			return account, placement.Forecast{}, true
+			return placement.Decision{Placed: true, Account: account}, nil
 		}
 	}
 	number := x.proxy.attempts.Add(1)
@@ -51,11 +56,10 @@ func (x *exchange) besideAccount() (quota.AccountID, placement.Forecast, bool) {
 	decision, err := x.proxy.state.Place(placement.Request{
 		Attempt: number, RequestID: x.id, Session: x.who.session, Provider: x.provider, Model: x.who.model, At: now,
 	})
-	if err != nil || !decision.Placed {
-		return quota.AccountID{}, decision.Forecast, false
+	if err == nil && decision.Placed {
+		x.proxy.state.End(number, now)
 	}
-	x.proxy.state.End(number, now)
-	return decision.Account, placement.Forecast{}, true
+	return decision, err
 }
 
 // withoutLease answers when the account has no credential to give.
@@ -74,92 +78,84 @@ func (x *exchange) withoutLease(account quota.AccountID, refused *LeaseRefusedEr
 	}, outcome, refusalWord(refused.Code))
 }
 
-// beside is the one try of a request that is no turn.
-type beside struct{ *attempt }
+// auxAttempt is the one try of a request that is no turn.
+type auxAttempt struct{ *attempt }
 
-func (b *beside) serve() {
+func (a *auxAttempt) serve() {
 	for {
-		resp, conn, err := b.sendBeside()
+		resp, conn, err := a.send(a.header())
 		switch {
-		case err != nil && b.clientLeft():
-			b.left()
+		case err != nil && a.clientLeft():
+			a.left()
 			return
-		case err != nil && conn.stale() && !b.repeated && b.body.replayable():
-			b.repeated = true
+		case err != nil && conn.stale() && !a.repeated && a.body.replayable():
+			a.repeated = true
 			continue
 		case err != nil:
-			b.recordAttempt(0, "network", "network")
-			b.unreachable()
+			a.recordAttempt(0, "network", "network")
+			a.unreachable()
 			return
-		case b.kind == providerv1.RouteKind_ROUTE_KIND_OWN:
+		case a.own():
 		case resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.StatusCode != http.StatusNotModified:
-			b.redirected(resp)
+			a.redirected(resp)
 			return
 		case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-			if b.renewBeside(resp) {
+			if a.renew(resp) {
 				continue
 			}
-			b.refusedByAccount(resp.StatusCode)
+			a.refusedByAccount(resp.StatusCode)
 			return
 		}
 		outcome := "accepted"
 		if resp.StatusCode >= 400 {
 			outcome = "unjudged"
 		}
-		b.relayRest(resp, nil, outcome)
+		a.relayRest(resp, nil, outcome)
 		return
 	}
 }
 
-// sendBeside sends with the account's credential, or on own routes with the client's.
-func (b *beside) sendBeside() (*http.Response, *connection, error) {
-	if b.kind != providerv1.RouteKind_ROUTE_KIND_OWN {
-		return b.send()
+// header has the account's credential, or on own routes the client's.
+func (a *auxAttempt) header() http.Header {
+	if !a.own() {
+		return a.accountHeader()
 	}
-	conn := &connection{}
-	header := b.upstreamHeader(nil, false)
-	if b.keyIn != "" {
-		header.Del(b.keyIn)
+	header := a.upstreamHeader(nil, false)
+	if a.keyIn != "" {
+		header.Del(a.keyIn)
 	}
-	out, err := b.outgoing(b.ctx, b.lease.BaseURL, header, conn)
-	if err != nil {
-		return nil, conn, err
-	}
-	b.sentAt = b.proxy.clock.Now()
-	resp, err := b.proxy.transports.of(b.provider).RoundTrip(out)
-	return resp, conn, err
+	return header
 }
 
-// renewBeside has a refusal of the account judged, once for all that are equal, and renews the lease if that is what is
-// wrong.
-func (b *beside) renewBeside(resp *http.Response) bool {
+// renew has a refusal of the account judged, once for all that are equal, and renews the lease if that is what is wrong.
+func (a *auxAttempt) renew(resp *http.Response) bool {
 	defer resp.Body.Close()
-	beginning, err := b.beginningOf(resp)
-	if err != nil || b.renewed || !b.body.replayable() {
+	beginning, err := a.beginningOf(resp)
+	if err != nil || a.renewed || !a.body.replayable() {
 		return false
 	}
-	body := b.decoded(resp, beginning)
-	key := fmt.Sprintf("%s %s %d %x", b.account, b.lease.Generation, resp.StatusCode, sha256.Sum256(body))
-	lease := b.proxy.judged.once(key, b.proxy.clock.Now(), func() wire.Lease { return b.judgeBeside(resp, body) })
+	body := a.decoded(resp, beginning)
+	key := fmt.Sprintf("%s %s %d %x", a.account, a.lease.Generation, resp.StatusCode, sha256.Sum256(body))
+	lease := a.proxy.judged.once(a.ctx, key, a.proxy.clock.Now(), func() wire.Lease { return a.judgeRefusal(resp, body) })
 	if lease.BaseURL == "" {
 		return false
 	}
-	b.lease, b.renewed = lease, true
+	a.lease, a.renewed = lease, true
 	return true
 }
 
-// judgeBeside asks what the refusal means. It asks for all who wait, so this client's leaving must not spoil it.
-func (b *beside) judgeBeside(resp *http.Response, body []byte) wire.Lease {
-	ctx := context.WithoutCancel(b.ctx)
-	evidence := b.evidence(resp, false)
+// judgeRefusal asks what the refusal means. It asks for all who wait, so this client's leaving must not spoil it.
+func (a *auxAttempt) judgeRefusal(resp *http.Response, body []byte) wire.Lease {
+	ctx := context.WithoutCancel(a.ctx)
+	evidence := a.evidence(resp, false)
 	evidence.Evidence = &providerv1.ClassifyRequest_Body{Body: body}
 	f := &failure{status: resp.StatusCode}
-	b.judge(ctx, f, evidence)
-	b.recordFailure(f)
+	a.judge(ctx, f, evidence)
+	a.recordFailure(f)
 	if !f.judged || f.verdict.Outcome != providerv1.Outcome_OUTCOME_AUTH_FAILED {
 		return wire.Lease{}
 	}
-	lease, err := b.proxy.adapters.RefreshLease(ctx, b.account, b.lease)
+	lease, err := a.proxy.adapters.RefreshLease(ctx, a.account, a.lease)
 	if err != nil {
 		return wire.Lease{}
 	}

@@ -3,10 +3,13 @@ package proxy
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"net"
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/noria-dev/noria/core/internal/upstream"
 	"github.com/noria-dev/noria/core/placement"
@@ -33,7 +36,7 @@ func count(session string) call {
 	return call{path: "/claude/v1/messages/count_tokens", session: session, body: `{"model":"` + testModel + `"}`}
 }
 
-func TestARefusalBesideTurnsRenewsTheLeaseOnce(t *testing.T) {
+func TestARefusalOfWhatIsNoTurnRenewsTheLeaseOnce(t *testing.T) {
 	r := newRig(t)
 	r.state.bind("claude/s1", testModel, claudeA)
 	r.upstream.Script("a", upstream.Unauthorized())
@@ -51,7 +54,7 @@ func TestARefusalBesideTurnsRenewsTheLeaseOnce(t *testing.T) {
 	}
 }
 
-func TestADisabledAccountServesNothingBesideTurnsEither(t *testing.T) {
+func TestADisabledAccountServesNothingThatIsNoTurnEither(t *testing.T) {
 	r := newRig(t)
 	r.state.bind("claude/s1", testModel, claudeA)
 	r.state.disabled = map[quota.AccountID]bool{claudeA: true}
@@ -94,7 +97,7 @@ func TestWhatIsNoTurnIsAnsweredByUsWhenItCannotBeSent(t *testing.T) {
 	}
 }
 
-func TestErrorsBesideTurnsPassAsTheyCame(t *testing.T) {
+func TestErrorsOfWhatIsNoTurnPassAsTheyCame(t *testing.T) {
 	r := newRig(t)
 	r.state.bind("claude/s1", testModel, claudeA)
 	const answer = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\nContent-Length: 4\r\n\r\nslow"
@@ -111,13 +114,78 @@ func TestAStateThatFailsIsSaidSo(t *testing.T) {
 	r := newRig(t)
 	r.proxy.state = failingState{r.state}
 	wantOwn(t, r.do(turn("s1")), 503, "its state is not available")
-	if got := r.do(call{method: http.MethodGet, path: "/claude/v1/models"}); got.status != 503 {
-		t.Errorf("beside turns: status %d, want 503", got.status)
-	}
+	wantOwn(t, r.do(call{method: http.MethodGet, path: "/claude/v1/models"}), 503, "its state is not available")
 }
 
 type failingState struct{ *fakeState }
 
 func (failingState) Place(placement.Request) (placement.Decision, error) {
 	return placement.Decision{}, errors.New("closed")
+}
+
+func TestTheClientsOwnAccountIsNobodysElse(t *testing.T) {
+	r := newRig(t)
+	newRawUpstream(r, func(conn net.Conn, _ int) {
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nanthropic-ratelimit-unified-status: rejected\r\nContent-Length: 2\r\n\r\n{}"))
+	})
+	for path, observed := range map[string]int{"/claude/v1/models": 1, "/claude/v1/account/me": 0} {
+		before := len(r.adapters.observations())
+		got := r.do(call{method: http.MethodGet, path: path})
+		if got.status != 200 || got.header.Get("Anthropic-Ratelimit-Unified-Status") != "rejected" {
+			t.Errorf("%s: status %d, header %v, want them as they came", path, got.status, got.header)
+		}
+		if n := len(r.adapters.observations()) - before; n != observed {
+			t.Errorf("%s: %d observations of an account, want %d", path, n, observed)
+		}
+	}
+}
+
+func TestTheTimeOfTheUpstreamIsNoOverhead(t *testing.T) {
+	for _, c := range []call{turn("s1"), count("s1"), {method: http.MethodGet, path: "/claude/v1/account/me"}} {
+		t.Run(c.path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := newBubbleRig(t, func(conn net.Conn, n int) {
+					time.Sleep(3 * time.Second)
+					goodStream(conn, n)
+				})
+				if got := r.do(c); got.status != 200 {
+					t.Errorf("status %d: %s", got.status, got.body)
+				}
+				e := r.events.wait(t.Context(), "request", 1)[0]
+				if e.FirstByte != 3*time.Second || e.Overhead != 0 {
+					t.Errorf("first byte after %v with an overhead of %v, want 3s and none", e.FirstByte, e.Overhead)
+				}
+			})
+		})
+	}
+}
+
+func TestWhoWaitsForAnothersJudgementMayLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := newBubbleRig(t, func(conn net.Conn, _ int) {
+			_, _ = conn.Write([]byte("HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"))
+		})
+		answer := make(chan struct{})
+		r.adapters.classify = func(_ context.Context, e *providerv1.ClassifyRequest) (Verdict, error) {
+			<-answer
+			return judge(e), nil
+		}
+		asks := r.serveTo(newWitness(), count("s1"))
+		synctest.Wait()
+		ctx, leave := context.WithCancel(t.Context())
+		waiting := count("s1")
+		waiting.ctx = ctx
+		waits := r.serveTo(newWitness(), waiting)
+		synctest.Wait()
+		leave()
+		<-waits
+		if got := r.events.of("request"); len(got) != 1 || got[0].Outcome != "canceled" {
+			t.Errorf("events %+v, want the one who left", got)
+		}
+		close(answer)
+		<-asks
+		if n := len(r.adapters.evidence()); n != 1 {
+			t.Errorf("%d questions, want 1", n)
+		}
+	})
 }

@@ -254,7 +254,7 @@ func TestTheNetworkIsSaidToBeTheTrouble(t *testing.T) {
 			}
 		}
 	})
-	t.Run("beside turns as well", func(t *testing.T) {
+	t.Run("to what is no turn as well", func(t *testing.T) {
 		r, _ := pausingRig(t)
 		r.closeUpstream(t)
 		wantOwn(t, r.do(count("s1")), 503, sentence)
@@ -365,7 +365,7 @@ func TestForecastSentencesTellWhatToDo(t *testing.T) {
 	}
 }
 
-func TestBesideTurnsALateCredentialIsNotASignIn(t *testing.T) {
+func TestALateCredentialForWhatIsNoTurnIsNotASignIn(t *testing.T) {
 	r := newRig(t)
 	r.refuse(claudeA, late(claudeA))
 	wantOwn(t, r.do(count("s1")), 503, "Noria cannot use the account claude/a now: the credential of claude/a did not come within 5s")

@@ -89,8 +89,12 @@ func (a *attempt) decoded(resp *http.Response, beginning []byte) []byte {
 	return body
 }
 
-// observe hands over what an answer tells of the account's windows. It calls nobody: the adapter is asked later.
+// observe hands over what an answer tells of the account's windows. It calls nobody: the adapter is asked later. An
+// answer to the client's own credential tells of its own account.
 func (a *attempt) observe(resp *http.Response, events []*providerv1.Event) {
+	if a.own() {
+		return
+	}
 	headers := exposed(resp.Header, &a.profile.exposure.responseHeaders)
 	if len(headers) == 0 && len(events) == 0 {
 		return

@@ -89,18 +89,20 @@ func (x *exchange) serve() {
 	if x.kind == providerv1.RouteKind_ROUTE_KIND_TURN && x.who.work != "" && x.profile.placedWork[x.who.work] {
 		x.kind = providerv1.RouteKind_ROUTE_KIND_PLACED
 	}
-	switch {
-	case x.work():
+	if x.work() {
 		x.serveWork()
-	default:
-		x.serveBeside()
+		return
 	}
+	x.serveAux()
 }
 
 // work reports whether the request asks for work that is placed.
 func (x *exchange) work() bool {
 	return x.kind == providerv1.RouteKind_ROUTE_KIND_TURN || x.kind == providerv1.RouteKind_ROUTE_KIND_PLACED
 }
+
+// own reports whether the request goes up with the client's own credential.
+func (x *exchange) own() bool { return x.kind == providerv1.RouteKind_ROUTE_KIND_OWN }
 
 // binds reports whether acceptance binds the session.
 func (x *exchange) binds() bool {

@@ -289,7 +289,7 @@ func TestARedirectIsNotFollowedAndNotHandedOn(t *testing.T) {
 		own    bool
 	}{
 		{"on a turn", turn("s1"), "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://evil.example/\r\nContent-Length: 0\r\n\r\n", 503, true},
-		{"beside turns", call{method: http.MethodGet, path: "/claude/v1/models"}, "HTTP/1.1 302 Found\r\nLocation: http://evil.example/\r\nContent-Length: 0\r\n\r\n", 503, true},
+		{"on what is no turn", call{method: http.MethodGet, path: "/claude/v1/models"}, "HTTP/1.1 302 Found\r\nLocation: http://evil.example/\r\nContent-Length: 0\r\n\r\n", 503, true},
 		{"what was not modified is none", call{method: http.MethodGet, path: "/claude/v1/models"}, "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n", 304, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 const judgedTime = 5 * time.Second
 
 // judgements joins equal questions to an adapter: who comes while one is asked waits for its answer, who comes shortly
-// after gets it again.
+// after gets it again. Who asks does so in its own goroutine: singleflight, which could be waited for with a context,
+// would leave one that nobody waits for, and end the process when it panics.
 type judgements struct {
 	mu  sync.Mutex // guards all
 	all map[string]*judgement
@@ -24,28 +26,38 @@ type judgement struct {
 	lease wire.Lease
 }
 
-// once gives the judgement for key, made by ask unless there is one that holds.
-func (j *judgements) once(key string, now time.Time, ask func() wire.Lease) wire.Lease {
+// once gives the judgement for key, made by ask unless there is one that holds. It waits for another's no longer than ctx.
+func (j *judgements) once(ctx context.Context, key string, now time.Time, ask func() wire.Lease) wire.Lease {
+	judged, mine := j.find(key, now)
+	if mine {
+		defer close(judged.ready)
+		judged.lease = ask()
+		return judged.lease
+	}
+	select {
+	case <-judged.ready:
+		return judged.lease
+	case <-ctx.Done():
+		return wire.Lease{}
+	}
+}
+
+// find gives the judgement for key; mine: the caller has to make it.
+func (j *judgements) find(key string, now time.Time) (judged *judgement, mine bool) {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	for other, judged := range j.all {
 		if now.Sub(judged.asked) > judgedTime {
 			delete(j.all, other)
 		}
 	}
-	judged, known := j.all[key]
-	if !known {
-		if j.all == nil {
-			j.all = map[string]*judgement{}
-		}
-		judged = &judgement{ready: make(chan struct{}), asked: now}
-		j.all[key] = judged
+	if judged, known := j.all[key]; known {
+		return judged, false
 	}
-	j.mu.Unlock()
-	if known {
-		<-judged.ready
-		return judged.lease
+	if j.all == nil {
+		j.all = map[string]*judgement{}
 	}
-	defer close(judged.ready)
-	judged.lease = ask()
-	return judged.lease
+	judged = &judgement{ready: make(chan struct{}), asked: now}
+	j.all[key] = judged
+	return judged, true
 }

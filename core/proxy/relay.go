@@ -26,10 +26,13 @@ func (a *attempt) succeeded(resp *http.Response) step {
 
 // relayRest relays an answer whose beginning was read already, byte for byte, and records the end.
 func (a *attempt) relayRest(resp *http.Response, beginning []byte, outcome string) {
-	err := a.relay(resp, beginning, func() {
+	defer resp.Body.Close()
+	err := a.relayBeginning(resp, beginning)
+	if err == nil {
 		a.commitBody()
 		a.observe(resp, nil)
-	})
+		err = a.copyBody(resp)
+	}
 	a.endRelay(err, outcome)
 }
 
@@ -55,31 +58,30 @@ func (a *attempt) endRelay(err error, outcome string) {
 
 var errClientWrite = errors.New("write to client")
 
-// relay copies an answer to the client: headers, what was read of the body, the rest. begun is called when the first
-// bytes are out.
-func (x *exchange) relay(resp *http.Response, beginning []byte, begun func()) error {
-	defer resp.Body.Close()
+// relayBeginning relays the header of an answer and what was read of its body.
+func (x *exchange) relayBeginning(resp *http.Response, beginning []byte) error {
 	copyResponseHeader(x.w.Header(), resp.Header, x.profile.headers.dropResponse)
 	x.begin(resp.StatusCode)
+	switch {
+	case len(beginning) > 0:
+		return x.writeBody(beginning, unbounded(resp))
+	case unbounded(resp):
+		return x.flush()
+	}
+	return nil
+}
+
+// unbounded reports whether an answer is a stream of some kind: nothing of it is kept back.
+func unbounded(resp *http.Response) bool { return resp.ContentLength < 0 }
+
+// copyBody copies the rest of an answer's body to the client.
+func (x *exchange) copyBody(resp *http.Response) error {
 	buffer := x.proxy.pieces.copies.Get().(*[]byte)
 	defer x.proxy.pieces.copies.Put(buffer)
-	// A body of unknown length is a stream of some kind: nothing of it is kept back.
-	flush := resp.ContentLength < 0
-	if len(beginning) > 0 {
-		if err := x.writeBody(beginning, flush); err != nil {
-			return err
-		}
-	}
-	if flush && len(beginning) == 0 {
-		if err := x.flush(); err != nil {
-			return err
-		}
-	}
-	begun()
 	for {
 		n, err := resp.Body.Read(*buffer)
 		if n > 0 {
-			if err := x.writeBody((*buffer)[:n], flush); err != nil {
+			if err := x.writeBody((*buffer)[:n], unbounded(resp)); err != nil {
 				return err
 			}
 		}

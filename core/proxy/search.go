@@ -51,8 +51,7 @@ func (s *search) advance() bool {
 	var next step
 	switch {
 	case err != nil:
-		s.proxy.log.Error("placement failed", "request", s.id, "error", err)
-		s.end(s.stateAway)
+		s.end(func() { s.stateAway(err) })
 		return false
 	case a != nil:
 		next = a.through(func() step {

@@ -53,7 +53,8 @@ func (x *exchange) searchEnded() {
 }
 
 // stateAway answers when it could not be asked which account serves.
-func (x *exchange) stateAway() {
+func (x *exchange) stateAway(err error) {
+	x.proxy.log.Error("placement failed", "request", x.id, "error", err)
 	x.ownAnswer(reply{sentence: "Noria cannot serve this request: its state is not available. See noria doctor."}, "unavailable", "no_account")
 }
 
