@@ -252,30 +252,36 @@ func TestMalformedCallsAreRefusedBeforeTheDaemon(t *testing.T) {
 	for _, c := range []struct {
 		rule, method, path, body string
 		status                   int
+		says                     string
 	}{
-		{"no JSON", "POST", "/v1/accounts/enable", "{", 400},
-		{"no body", "POST", "/v1/accounts/enable", "", 400},
-		{"an unknown field", "POST", "/v1/accounts/enable", `{"account":"a/b","x":1}`, 400},
-		{"two values", "POST", "/v1/accounts/enable", `{"account":"a/b"}{}`, 400},
-		{"no account", "POST", "/v1/accounts/enable", `{"account":"work"}`, 400},
-		{"an account among others that is none", "POST", "/v1/accounts/refresh", `{"accounts":["a/b","c"]}`, 400},
-		{"a body too large", "POST", "/v1/explain", `{"subject":"` + strings.Repeat("a", 2<<20) + `"}`, 400},
-		{"a subject too long", "POST", "/v1/explain", `{"subject":"` + strings.Repeat("a", 2000) + `"}`, 400},
-		{"no subject", "GET", "/v1/session", "", 400},
-		{"nothing to explain", "POST", "/v1/explain", `{}`, 400},
-		{"two things to explain", "POST", "/v1/explain", `{"subject":"a","provider":"b"}`, 400},
-		{"a limit that is none", "GET", "/v1/sessions?limit=-1", "", 400},
-		{"a limit beyond the bound", "GET", "/v1/events?limit=99999999", "", 400},
-		{"a forecast of nothing", "GET", "/v1/forecast", "", 400},
-		{"an unknown path", "GET", "/v1/secrets", "", 404},
-		{"another version", "GET", "/v2/status", "", 404},
-		{"another method", "DELETE", "/v1/status", "", 404},
+		{"no JSON", "POST", "/v1/accounts/enable", "{", 400, "unexpected EOF"},
+		{"no body", "POST", "/v1/accounts/enable", "", 400, "it has no body"},
+		{"no object", "POST", "/v1/accounts/enable", "[]", 400, "it is a JSON array and no object"},
+		{"a value of another kind", "POST", "/v1/accounts/enable", `{"account":7}`, 400, `"account" is a JSON number`},
+		{"an unknown field", "POST", "/v1/accounts/enable", `{"account":"a/b","x":1}`, 400, "unknown field"},
+		{"two values", "POST", "/v1/accounts/enable", `{"account":"a/b"}{}`, 400, "more than one JSON value"},
+		{"no account", "POST", "/v1/accounts/enable", `{"account":"work"}`, 400, "names no account"},
+		{"an account among others that is none", "POST", "/v1/accounts/refresh", `{"accounts":["a/b","c"]}`, 400, "names no account"},
+		{"a body too large", "POST", "/v1/explain", `{"subject":"` + strings.Repeat("a", 2<<20) + `"}`, 400, "more than 1048576 bytes"},
+		{"a subject too long", "POST", "/v1/explain", `{"subject":"` + strings.Repeat("a", 2000) + `"}`, 400, "at most 1024 bytes"},
+		{"no subject", "GET", "/v1/session", "", 400, "name a session"},
+		{"nothing to explain", "POST", "/v1/explain", `{}`, 400, "name a session"},
+		{"two things to explain", "POST", "/v1/explain", `{"subject":"a","provider":"b"}`, 400, "name a session"},
+		{"a limit that is none", "GET", "/v1/sessions?limit=-1", "", 400, "is no number"},
+		{"a limit beyond the bound", "GET", "/v1/events?limit=99999999", "", 400, "is no number"},
+		{"a forecast of nothing", "GET", "/v1/forecast", "", 400, "name a provider"},
+		{"an unknown path", "GET", "/v1/secrets", "", 404, "has no GET /v1/secrets"},
+		{"another version", "GET", "/v2/status", "", 404, "has no GET /v2/status"},
+		{"another method", "DELETE", "/v1/status", "", 404, "has no DELETE /v1/status"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			status, body := raw(t, client, c.method, c.path, c.body)
 			var answer struct{ Error *api.Error }
-			if status != c.status || json.Unmarshal([]byte(body), &answer) != nil || answer.Error == nil || answer.Error.Message == "" {
-				t.Errorf("got %d %q", status, body)
+			if status != c.status || json.Unmarshal([]byte(body), &answer) != nil || answer.Error == nil || !strings.Contains(answer.Error.Message, c.says) {
+				t.Errorf("got %d %q, want %d %q", status, body, c.status, c.says)
+			}
+			if strings.Contains(body, "api.") {
+				t.Errorf("a name of the program is shown: %q", body)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -298,12 +299,31 @@ func readJSON(r *http.Request, into any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return Errorf(CodeInvalid, "read request: %s", printable.Bounded(err.Error(), 200))
+		return Errorf(CodeInvalid, "read request: %s", malformed(err))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return Errorf(CodeInvalid, "read request: more than one JSON value")
 	}
 	return nil
+}
+
+// malformed says what is wrong with a request, without the names that things have in this program.
+func malformed(err error) string {
+	var (
+		kind  *json.UnmarshalTypeError
+		large *http.MaxBytesError
+	)
+	switch {
+	case errors.Is(err, io.EOF):
+		return "it has no body"
+	case errors.As(err, &large):
+		return fmt.Sprintf("it has more than %d bytes", large.Limit)
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Sprintf("%q is a JSON %s, which does not belong there", printable.Bounded(kind.Field, 60), printable.Bounded(kind.Value, 60))
+	case errors.As(err, &kind):
+		return fmt.Sprintf("it is a JSON %s and no object", printable.Bounded(kind.Value, 60))
+	}
+	return printable.Bounded(strings.TrimPrefix(err.Error(), "json: "), 200)
 }
 
 func writeJSON(w http.ResponseWriter, status int, value any) {

@@ -172,7 +172,7 @@ type Binding struct {
 	Moves []Move `json:"moves,omitempty"`
 }
 
-// Move is an earlier change of a binding's account.
+// Move is an earlier change of a binding's account. From and To are PROVIDER/NAME.
 type Move struct {
 	From  string    `json:"from"`
 	To    string    `json:"to"`
