@@ -33,7 +33,9 @@ type Host struct {
 	spawner  *spawner
 	wakeups  background
 	retiring sync.WaitGroup
-	refresh  atomic.Int64 // the interval of quota probes, in nanoseconds
+	// validations are those under way.
+	validations *gate
+	refresh     atomic.Int64 // the interval of quota probes, in nanoseconds
 	// ending ends when what is still being drained is to be killed.
 	ending context.Context
 	kill   context.CancelFunc
@@ -75,7 +77,8 @@ func newHost(options Options, t timing) (*Host, error) {
 		return nil, err
 	}
 	catalog.cache.sweep(time.Now())
-	h := &Host{Catalog: catalog, options: options, timing: t, spawner: newSpawner(), adapters: map[string]*adapter{}}
+	h := &Host{Catalog: catalog, options: options, timing: t, spawner: newSpawner(), adapters: map[string]*adapter{},
+		validations: newGate()}
 	h.clients.Store(&map[string]*Client{})
 	h.SetRefresh(options.Refresh)
 	h.launcher = &launcher{
@@ -268,14 +271,27 @@ func (h *Host) retire(name string, a *adapter) <-chan error {
 	return ended
 }
 
-// Validate asks the plugin about a configuration; nothing is applied. A plugin that is not running is started for it.
+// Validate asks the plugin about a configuration; nothing is applied. A plugin that is not running is started for it. Errors:
+// ErrClosed, also when the host closes meanwhile, *Failure, those of a Client.
 func (h *Host) Validate(ctx context.Context, spec Spec) ([]Diagnostic, error) {
-	h.mu.Lock()
-	closed, running := h.closed, h.adapters[spec.Name]
-	h.mu.Unlock()
-	if closed {
+	if !h.validations.enter() {
 		return nil, ErrClosed
 	}
+	defer h.validations.leave()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.validations.closing, cancel)()
+	found, err := h.validate(ctx, spec)
+	if h.validations.closing.Err() != nil {
+		return nil, ErrClosed
+	}
+	return found, err
+}
+
+func (h *Host) validate(ctx context.Context, spec Spec) ([]Diagnostic, error) {
+	h.mu.Lock()
+	running := h.adapters[spec.Name]
+	h.mu.Unlock()
 	if running != nil && running.runs(h.Verify(spec).SHA256) {
 		found, err := running.client.validate(ctx, spec.Config)
 		if !errors.Is(err, ErrAway) {
@@ -418,6 +434,7 @@ func (h *Host) Close(ctx context.Context) error {
 	h.showClients()
 	h.mu.Unlock()
 	h.wakeups.close()
+	h.validations.close()
 	defer h.kill()
 	stop := context.AfterFunc(ctx, h.kill)
 	defer stop()
@@ -429,6 +446,7 @@ func (h *Host) Close(ctx context.Context) error {
 		a.client.close()
 	}
 	h.retiring.Wait()
+	<-h.validations.idle
 	h.spawner.close()
 	return nil
 }

@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -321,6 +322,32 @@ func TestClosedHostRunsNothing(t *testing.T) {
 	}
 	if err := b.host.Close(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("second close: %v", err)
+	}
+}
+
+func TestCloseEndsAndAwaitsValidations(t *testing.T) {
+	b := newBench(t, quick(), Hooks{})
+	begun := filepath.Join(b.dir, "begun")
+	spec := b.spec(b.script("noria-provider-fake", fmt.Sprintf("#!/bin/sh\necho $$ >%s.new\nmv %s.new %s\nexec sleep 600\n", begun, begun, begun)), fakeConfig{})
+	answered := make(chan error, 1)
+	go func() {
+		_, err := b.host.Validate(context.Background(), spec)
+		answered <- err
+	}()
+	var pid int
+	b.eventually("asks a plugin that was started for it", func() bool {
+		text, err := os.ReadFile(begun)
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &pid)
+		}
+		return err == nil
+	})
+	b.close()
+	if !gone(pid) {
+		t.Errorf("the host is closed and process %d is left", pid)
+	}
+	if err := <-answered; !errors.Is(err, ErrClosed) {
+		t.Errorf("validate: %v", err)
 	}
 }
 
