@@ -250,7 +250,9 @@ func sessionOf(view state.SessionView) api.Session {
 			BoundBy: string(b.BoundBy), Cause: b.Cause,
 		}
 		for _, m := range b.Moves {
-			binding.Moves = append(binding.Moves, api.Move{From: m.From, To: m.To, At: m.At, By: string(m.By), Cause: m.Cause})
+			binding.Moves = append(binding.Moves, api.Move{
+				From: view.Provider + "/" + m.From, To: view.Provider + "/" + m.To, At: m.At, By: string(m.By), Cause: m.Cause,
+			})
 		}
 		session.Bindings = append(session.Bindings, binding)
 	}

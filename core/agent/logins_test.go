@@ -127,7 +127,7 @@ func TestARefusedConfigurationOfAPluginIsShownWithItsLine(t *testing.T) {
 		}
 	}
 	stdout, _, code := d.Run("status")
-	if code != 0 || !strings.Contains(stdout, `claude: its adapter is failed, see "noria plugins list"`) {
+	if code != 0 || !strings.Contains(stdout, `claude: its adapter is not ready (failed), see "noria plugins list"`) {
 		t.Errorf("status: code %d\n%s", code, stdout)
 	}
 }

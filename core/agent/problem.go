@@ -42,7 +42,7 @@ func PluginRemedy(name, reason string) string {
 	case plugin.ReasonExecFailed:
 		return "See that it was built for this machine, and that what it needs to run is installed."
 	case plugin.ReasonConfig, plugin.ReasonConfigure:
-		return "\"noria config validate\" shows the line; mend it, then run \"noria reload\"."
+		return "\"noria config validate\" shows the line; fix it, then run \"noria reload\"."
 	}
 	return fmt.Sprintf("\"noria plugins info %s\" shows its last output, \"noria plugins restart %s\" tries it again.", name, name)
 }

@@ -51,7 +51,7 @@ func TestAPluginThatCannotBeUsedHarmsItsOwnProviderOnly(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"status"}, 0, "simulated: its adapter is failed"},
+		{[]string{"status"}, 0, "simulated: its adapter is not ready (failed)"},
 		{[]string{"plugins", "list", "-strict"}, 2, "the disk is not there yet"},
 		{[]string{"plugins", "info", "simulated"}, 0, "does not describe itself"},
 		{[]string{"plugins", "restart", "simulated"}, 1, "the disk is not there yet"},

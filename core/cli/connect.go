@@ -51,7 +51,8 @@ func (c *command) connect(ctx context.Context, account string) error {
 	case ran != nil:
 		return ran
 	case code != exitDone:
-		c.complain(fmt.Sprintf("the login of %s did not succeed: %s %s", account, plan.Argv[0], endOf(code)), "")
+		c.complain(fmt.Sprintf("the login of %s did not succeed: %s %s", account, plan.Argv[0], endOf(code)),
+			"what was known of its quota is forgotten until it is read again; run the command again to log in")
 		return &exitError{code: code}
 	case err != nil:
 		return err

@@ -7,6 +7,7 @@ import (
 )
 
 func TestConnectRunsTheLoginAndReadsTheAccountAgain(t *testing.T) {
+	const again = "  what was known of its quota is forgotten until it is read again; run the command again to log in\n"
 	for _, c := range []struct {
 		rule, account string
 		code          int
@@ -14,9 +15,9 @@ func TestConnectRunsTheLoginAndReadsTheAccountAgain(t *testing.T) {
 	}{
 		{"a login that succeeds ends with 0", "claude/work", 0, ""},
 		{"a login that fails ends with its own code", "claude/refused", 3,
-			"Error: the login of claude/refused did not succeed: sh ended with exit code 3\n"},
+			"Error: the login of claude/refused did not succeed: sh ended with exit code 3\n" + again},
 		{"a login that Ctrl-C ends", "claude/interrupted", 130,
-			"Error: the login of claude/interrupted did not succeed: sh was ended by a signal (interrupt)\n"},
+			"Error: the login of claude/interrupted did not succeed: sh was ended by a signal (interrupt)\n" + again},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			inPrivateHome(t)

@@ -275,7 +275,7 @@ func examineClients(ctx context.Context, client *api.Client, s api.Status) []fin
 func examineAccounts(accounts []api.Account) []finding {
 	var findings []finding
 	for _, a := range accounts {
-		f := finding{Check: "account " + a.ID().String(), Result: good, Detail: a.Auth}
+		f := finding{Check: "account " + a.ID().String(), Result: good, Detail: loginText(a)}
 		switch {
 		case a.DisabledBy != "":
 			f.Detail = "off by " + a.DisabledBy

@@ -114,14 +114,14 @@ func TestConfigCommands(t *testing.T) {
 	if err := os.Symlink(ugly, link); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := noria(t, "config", "fmt", link)
+	code, _, stderr := noria(t, "config", "fmt", link)
 	if info, err := os.Lstat(link); code != 0 || err != nil || info.Mode().Type() != os.ModeSymlink {
 		t.Errorf("a link became %v %v: exit %d %q", info.Mode(), err, code, stderr)
 	}
 	if code, _, _ := noria(t, "config", "fmt", "-check", ugly); code != 0 {
 		t.Error("what a link leads to was not formatted")
 	}
-	_, stdout, _ = noria(t, "config", "validate", "-json", bad)
+	_, stdout, _ := noria(t, "config", "validate", "-json", bad)
 	var found config.Diagnostics
 	if err := json.Unmarshal([]byte(stdout), &found); err != nil || len(found) != 1 || found[0].Range.StartLine != 2 {
 		t.Errorf("as JSON: %v %q", err, stdout)

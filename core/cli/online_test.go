@@ -165,8 +165,8 @@ func TestMoveWarnsOfAnAccountThatCannotServe(t *testing.T) {
 	serve(t, d)
 	for account, want := range map[string]string{
 		"claude/work": "",
-		"codex/main":  "Warning: codex/main cannot serve now: out of quota (weekly) until 13:12 (in 1h12m). Until it can, the session's next request moves it on.\n",
-		"codex/ci":    "Warning: codex/ci cannot serve now: off (config). Until it can, the session's next request moves it on.\n",
+		"codex/main":  "Warning: codex/main cannot serve now: out of quota (weekly) until 13:12 (in 1h12m). Until it can, a request of the session moves it to an account that can.\n",
+		"codex/ci":    "Warning: codex/ci cannot serve now: off (config). Until it can, a request of the session moves it to an account that can.\n",
 	} {
 		code, stdout, stderr := noria(t, "sessions", "move", "7f3a", account)
 		if code != 0 || stdout == "" || stderr != want {

@@ -117,7 +117,7 @@ func (c *command) warnUnusable(ctx context.Context, client *api.Client, name str
 				why = c.program.blockerText(a, b)
 			}
 		}
-		c.errorf("%s: %s cannot serve now: %s. Until it can, the session's next request moves it on.\n",
+		c.errorf("%s: %s cannot serve now: %s. Until it can, a request of the session moves it to an account that can.\n",
 			c.style(c.program.Stderr, ansi.Warn, "Warning"), text(name), text(why))
 	}
 }

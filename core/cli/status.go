@@ -74,7 +74,7 @@ func (c *command) printTroubles(s api.Status) error {
 	}
 	for _, provider := range s.Providers {
 		if adapter := provider.Adapter; adapter != "ready" && adapter != "" {
-			lines = append(lines, fmt.Sprintf("%s: its adapter is %s, see \"noria plugins list\".", provider.Name, adapter))
+			lines = append(lines, fmt.Sprintf("%s: its adapter is not ready (%s), see \"noria plugins list\".", provider.Name, adapter))
 		}
 		if f := provider.Forecast; f != nil {
 			lines = append(lines, fmt.Sprintf("%s: no account can serve: %s. %s.", provider.Name, placement.CausesInWords(f.Causes), f.Sentence(c.program.when)))
@@ -158,10 +158,13 @@ func noLogin(a api.Account) bool {
 }
 
 func loginText(a api.Account) string {
-	if a.Auth == "unavailable" {
+	switch a.Auth {
+	case "unavailable":
 		return "login unavailable"
+	case "unknown":
+		return "not known yet to be signed in or out"
 	}
-	return strings.ReplaceAll(a.Auth, "_", " ")
+	return inWords(a.Auth)
 }
 
 func windowName(w api.Window) string {

@@ -30,7 +30,7 @@ func (f *File) render(found hcl.Diagnostics) Diagnostics {
 		d := ordered[i]
 		if i == maxDiagnostics {
 			d = &hcl.Diagnostic{
-				Summary: fmt.Sprintf("%d more from here on", len(ordered)-i), Detail: "Mend what is above first.", Subject: d.Subject,
+				Summary: fmt.Sprintf("%d more from here on", len(ordered)-i), Detail: "Fix what is above first.", Subject: d.Subject,
 			}
 			ordered = ordered[:i+1]
 		}
