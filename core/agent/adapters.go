@@ -95,16 +95,16 @@ func temporary(reason string, arguments ...any) error {
 	return &proxy.LeaseRefusedError{Code: providerv1.RefusalCode_REFUSAL_CODE_TEMPORARY, Reason: fmt.Sprintf(reason, arguments...)}
 }
 
-func (a *adapters) Classify(ctx context.Context, account quota.AccountID, evidence *providerv1.ClassifyRequest) (proxy.Verdict, error) {
+func (a *adapters) Classify(ctx context.Context, account quota.AccountID, evidence *providerv1.ClassifyRequest, sentAt time.Time) (proxy.Verdict, error) {
 	client, err := a.host.Client(account.Provider)
 	if err != nil {
 		return proxy.Verdict{}, err
 	}
-	verdict, err := client.Classify(ctx, account.Name, evidence, evidence.GetObservedAt().AsTime())
+	verdict, err := client.Classify(ctx, account.Name, evidence, sentAt)
 	if err != nil {
 		return proxy.Verdict{}, err
 	}
-	return proxy.Verdict(verdict), nil
+	return proxy.Verdict{Outcome: verdict.Outcome, Rejection: verdict.Rejection, Reason: verdict.Reason}, nil
 }
 
 func (a *adapters) Observe(account quota.AccountID, observation *providerv1.ObserveRequest, sentAt time.Time) {

@@ -3,12 +3,14 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/noria-dev/noria/core/internal/upstream"
@@ -167,26 +169,46 @@ func TestTheSessionStaysAfterTheOldAccountRecovered(t *testing.T) {
 }
 
 func TestOneShortWaitForAThrottledAccountWhenThereIsNoOther(t *testing.T) {
-	r := newRig(t)
-	r.state.accounts = []quota.AccountID{claudeA}
-	r.adapters.classify = func(_ context.Context, e *providerv1.ClassifyRequest) (Verdict, error) {
-		v := judge(e)
-		v.Rejection.RetryAfter = time.Millisecond
-		return v, nil
-	}
-	r.upstream.Script("a", upstream.Throttled(time.Second), upstream.OK())
-	wantServed(t, r.do(turn("s1")))
-	if got := r.accountsOf(); got != "a a" {
-		t.Errorf("turns reached %q, want a a", got)
-	}
-
-	r.upstream.Forget()
-	r.upstream.Script("a", upstream.Throttled(time.Second))
-	if got := r.do(turn("s1")); got.status != 429 {
-		t.Errorf("status %d, want the throttle as it came after one wait", got.status)
-	}
-	if got := r.accountsOf(); got != "a a" {
-		t.Errorf("turns reached %q, want a a: one wait only", got)
+	for _, tt := range []struct {
+		name  string
+		pause time.Duration
+		// throttles before the account serves again.
+		throttles int
+		waited    time.Duration
+		requests  int
+		served    bool
+	}{
+		{"one that is over then", maxWait, 1, maxWait, 2, true},
+		{"one that is not", 1500 * time.Millisecond, 2, 1500 * time.Millisecond, 2, false},
+		{"one that is too long", maxWait + 1, 1, 0, 1, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, u := newBubbleRig(t, func(conn net.Conn, n int) {
+					if n > tt.throttles {
+						goodStream(conn, n)
+						return
+					}
+					fmt.Fprintf(conn, "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: %.3f\r\nContent-Length: 2\r\n\r\n{}", tt.pause.Seconds())
+				})
+				r.state.accounts = []quota.AccountID{claudeA}
+				r.adapters.classify = func(_ context.Context, e *providerv1.ClassifyRequest) (Verdict, error) {
+					v := judge(e)
+					v.Rejection.RetryAfter = tt.pause
+					return v, nil
+				}
+				began := time.Now()
+				got := r.do(turn("s1"))
+				if waited := time.Since(began); waited != tt.waited || u.count() != tt.requests {
+					t.Errorf("waited for %v and sent %d requests, want %v and %d", waited, u.count(), tt.waited, tt.requests)
+				}
+				if tt.served {
+					wantServed(t, got)
+				} else if got.status != 429 || got.body != "{}" {
+					t.Errorf("status %d, want the throttle as it came", got.status)
+				}
+			})
+		})
 	}
 }
 
@@ -242,8 +264,8 @@ func TestA401OrA403OfAnAccountNeverReachesTheClient(t *testing.T) {
 			err  error
 		}{
 			{"unjudged", Verdict{}, errNoAnswer},
-			{"unknown", Verdict{Outcome: providerv1.Outcome_OUTCOME_UNKNOWN_ERROR, Scope: providerv1.Scope_SCOPE_REQUEST}, nil},
-			{"of the client", Verdict{Outcome: providerv1.Outcome_OUTCOME_CLIENT_ERROR, Scope: providerv1.Scope_SCOPE_REQUEST}, nil},
+			{"unknown", Verdict{Outcome: providerv1.Outcome_OUTCOME_UNKNOWN_ERROR}, nil},
+			{"of the client", Verdict{Outcome: providerv1.Outcome_OUTCOME_CLIENT_ERROR}, nil},
 			{"of no scope", Verdict{Outcome: providerv1.Outcome_OUTCOME_AUTH_FAILED}, nil},
 		} {
 			t.Run(verdict.name, func(t *testing.T) {
@@ -530,6 +552,28 @@ func TestEveryTryThatFailedIsToldOnce(t *testing.T) {
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
+		})
+	}
+}
+
+func TestAJudgementDatesFromTheRequestAndNotFromItsAnswer(t *testing.T) {
+	for name, answer := range map[string]string{
+		"an answer":          "HTTP/1.1 529 Overloaded\r\nContent-Length: 2\r\n\r\n{}",
+		"an event":           sseHead + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(claudeBusy), claudeBusy),
+		"an event of a turn": sseHead + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(claudeDelta+claudeBusy), claudeDelta+claudeBusy),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := newBubbleRig(t, func(conn net.Conn, _ int) {
+					time.Sleep(7 * time.Second)
+					_, _ = conn.Write([]byte(answer))
+				})
+				sent := time.Now()
+				r.do(turn("s1"))
+				if len(r.adapters.evidence()) != 1 || !r.adapters.sentAt.Equal(sent) {
+					t.Errorf("sent at %v, want %v", r.adapters.sentAt, sent)
+				}
+			})
 		})
 	}
 }

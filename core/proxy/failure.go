@@ -89,7 +89,7 @@ func (a *attempt) beginningOf(resp *http.Response) ([]byte, error) {
 
 // judge asks the adapter what a failure means. It stays unjudged when no answer comes in time.
 func (a *attempt) judge(ctx context.Context, f *failure, evidence *providerv1.ClassifyRequest) {
-	v, err := a.proxy.adapters.Classify(ctx, a.account, evidence)
+	v, err := a.proxy.adapters.Classify(ctx, a.account, evidence, a.sentAt)
 	if err == nil {
 		f.verdict, f.judged = v, true
 	}

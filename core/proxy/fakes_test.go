@@ -256,6 +256,7 @@ type fakeAdapters struct {
 	classify func(ctx context.Context, evidence *providerv1.ClassifyRequest) (Verdict, error)
 	shape    func(req *providerv1.UnavailableRequest) (*providerv1.Answer, error)
 	judged   []*providerv1.ClassifyRequest
+	sentAt   time.Time // of the last that was judged
 	observed []*providerv1.ObserveRequest
 	asked    []*providerv1.UnavailableRequest
 	// renewals of leases, and how often each account's was asked for.
@@ -310,10 +311,11 @@ func (f *fakeAdapters) RefreshLease(_ context.Context, a quota.AccountID, refuse
 	return l, err
 }
 
-func (f *fakeAdapters) Classify(ctx context.Context, a quota.AccountID, e *providerv1.ClassifyRequest) (Verdict, error) {
+func (f *fakeAdapters) Classify(ctx context.Context, a quota.AccountID, e *providerv1.ClassifyRequest, sentAt time.Time) (Verdict, error) {
 	f.calls.Add(1)
 	f.mu.Lock()
 	f.judged = append(f.judged, e)
+	f.sentAt = sentAt
 	classify := f.classify
 	f.mu.Unlock()
 	if classify != nil {
@@ -368,13 +370,13 @@ func judge(e *providerv1.ClassifyRequest) Verdict {
 		return ""
 	}
 	account := func(o providerv1.Outcome, cause quota.Cause, reason string) Verdict {
-		return Verdict{Outcome: o, Scope: providerv1.Scope_SCOPE_ACCOUNT, Reason: reason, Rejection: quota.Rejection{Cause: cause, Reason: reason}}
+		return Verdict{Outcome: o, Reason: reason, Rejection: quota.Rejection{Cause: cause, Reason: reason}}
 	}
-	other := func(o providerv1.Outcome, s providerv1.Scope) Verdict { return Verdict{Outcome: o, Scope: s} }
+	other := func(o providerv1.Outcome) Verdict { return Verdict{Outcome: o} }
 	status := int(e.GetStatus())
 	switch {
 	case has("overloaded"), status >= 500, header("Cf-Mitigated") != "":
-		return other(providerv1.Outcome_OUTCOME_OVERLOADED, providerv1.Scope_SCOPE_PROVIDER)
+		return other(providerv1.Outcome_OUTCOME_OVERLOADED)
 	case header("Anthropic-Ratelimit-Unified-Status") == "rejected", has("usage_limit_reached"), has("usage limit"),
 		status == 200 && has("rate_limit_error"):
 		v := account(providerv1.Outcome_OUTCOME_QUOTA_EXHAUSTED, quota.CauseQuota, "usage_limit_reached")
@@ -383,7 +385,7 @@ func judge(e *providerv1.ClassifyRequest) Verdict {
 		}
 		return v
 	case status == 429 && header("Retry-After") == "":
-		return other(providerv1.Outcome_OUTCOME_THROTTLED, providerv1.Scope_SCOPE_REQUEST)
+		return other(providerv1.Outcome_OUTCOME_THROTTLED)
 	case status == 429, has("rate_limit_exceeded"):
 		v := account(providerv1.Outcome_OUTCOME_THROTTLED, quota.CauseThrottle, "rate_limited")
 		if seconds, err := strconv.ParseFloat(header("Retry-After"), 64); err == nil && seconds > 0 && seconds < 900 {
@@ -393,11 +395,11 @@ func judge(e *providerv1.ClassifyRequest) Verdict {
 	case status == 401, has("revoked"):
 		return account(providerv1.Outcome_OUTCOME_AUTH_FAILED, quota.CauseAuth, "token_expired")
 	case has("previous_response_not_found"):
-		return other(providerv1.Outcome_OUTCOME_CONTINUITY_LOST, providerv1.Scope_SCOPE_REQUEST)
+		return other(providerv1.Outcome_OUTCOME_CONTINUITY_LOST)
 	case status >= 400 && status != 403:
-		return other(providerv1.Outcome_OUTCOME_CLIENT_ERROR, providerv1.Scope_SCOPE_REQUEST)
+		return other(providerv1.Outcome_OUTCOME_CLIENT_ERROR)
 	}
-	return other(providerv1.Outcome_OUTCOME_UNKNOWN_ERROR, providerv1.Scope_SCOPE_REQUEST)
+	return other(providerv1.Outcome_OUTCOME_UNKNOWN_ERROR)
 }
 
 var errNoAnswer = errors.New("no answer in time")

@@ -148,7 +148,7 @@ func TestTheHoldIsBounded(t *testing.T) {
 				if got := r.events.of("passive"); len(got) != 1 || got[0].Reason != tt.reason {
 					t.Errorf("events %+v, want one of %s", got, tt.reason)
 				}
-				r.events.wait(t.Context(), "request", 1)
+				synctest.Wait()
 				if used := r.proxy.memory.used.Load(); used != 0 {
 					t.Errorf("%d bytes of memory are still taken", used)
 				}

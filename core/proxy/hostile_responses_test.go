@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/noria-dev/noria/core/quota"
 )
@@ -79,15 +80,16 @@ func TestHostileResponses(t *testing.T) {
 			check = passes(200)
 		}
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
-			r.state.accounts = []quota.AccountID{claudeA}
-			r.state.bind("claude/s1", testModel, claudeA)
-			raw, err := os.ReadFile(filepath.Join("testdata/hostile/responses", name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			u := newRawUpstream(r, func(conn net.Conn, _ int) { _, _ = conn.Write(raw) })
-			check(t, r, u, string(raw), r.do(turn("s1")))
+			synctest.Test(t, func(t *testing.T) {
+				raw, err := os.ReadFile(filepath.Join("testdata/hostile/responses", name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, u := newBubbleRig(t, func(conn net.Conn, _ int) { _, _ = conn.Write(raw) })
+				r.state.accounts = []quota.AccountID{claudeA}
+				r.state.bind("claude/s1", testModel, claudeA)
+				check(t, r, u, string(raw), r.do(turn("s1")))
+			})
 		})
 	}
 }

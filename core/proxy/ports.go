@@ -47,8 +47,9 @@ type Adapters interface {
 	Lease(ctx context.Context, account quota.AccountID) (wire.Lease, error)
 	// RefreshLease drops the lease of that generation and asks for a renewed one.
 	RefreshLease(ctx context.Context, account quota.AccountID, refused wire.Lease) (wire.Lease, error)
-	// Classify has a deadline of one second. Any error: unjudged.
-	Classify(ctx context.Context, account quota.AccountID, evidence *providerv1.ClassifyRequest) (Verdict, error)
+	// Classify has a deadline of one second. Any error: unjudged. sentAt is when the request was sent that the evidence
+	// answers.
+	Classify(ctx context.Context, account quota.AccountID, evidence *providerv1.ClassifyRequest, sentAt time.Time) (Verdict, error)
 	// Observe hands telemetry over and returns at once; it is coalesced and applied to state off the path. sentAt is
 	// when the request whose answer carries it was sent.
 	Observe(account quota.AccountID, observation *providerv1.ObserveRequest, sentAt time.Time)
@@ -59,7 +60,6 @@ type Adapters interface {
 // Verdict is the adapter's reading of a failure, checked at the edge.
 type Verdict struct {
 	Outcome providerv1.Outcome
-	Scope   providerv1.Scope
 	// Rejection has a cause when the verdict is about the account or one of its models: QUOTA_EXHAUSTED, AUTH_FAILED and
 	// NOT_ENTITLED always, THROTTLED if it is of the account.
 	Rejection quota.Rejection

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/noria-dev/noria/core/internal/upstream"
@@ -144,7 +145,9 @@ func TestABodyBeyondTheMemoryBudgetStreamsOnceAndMovesNowhere(t *testing.T) {
 	if got := r.do(c); got.status != 429 || got.header.Get("X-Noria-Request") != "" || !r.state.blocked(claudeA) {
 		t.Errorf("status %d, want the upstream's 429 and a blocker", got.status)
 	}
-	r.events.wait(t.Context(), "request", 2)
+	if err := r.proxy.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if used := r.proxy.memory.used.Load(); used != 0 {
 		t.Errorf("%d bytes of memory are still taken", used)
 	}
@@ -198,26 +201,31 @@ func TestAnEarlyEventRenewsTheLeaseAndGoesOnOnTheSameAccount(t *testing.T) {
 }
 
 func TestAThrottleEarlyInAStreamIsWaitedForWhenItIsShort(t *testing.T) {
-	r := newRig(t)
-	r.state.accounts = []quota.AccountID{claudeA}
-	r.adapters.classify = func(_ context.Context, e *providerv1.ClassifyRequest) (Verdict, error) {
-		v := judge(e)
-		v.Rejection.RetryAfter = time.Millisecond
-		return v, nil
-	}
-	newRawUpstream(r, func(conn net.Conn, n int) {
-		_, _ = conn.Write([]byte(sseHead))
-		if n == 1 {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := newBubbleRig(t, func(conn net.Conn, n int) {
+			if n > 1 {
+				goodStream(conn, n)
+				return
+			}
+			_, _ = conn.Write([]byte(sseHead))
 			writeChunks(conn, []byte(claudeThrottle), 1<<15, true)
-			return
+		})
+		r.state.accounts = []quota.AccountID{claudeA}
+		r.adapters.classify = func(_ context.Context, e *providerv1.ClassifyRequest) (Verdict, error) {
+			v := judge(e)
+			v.Rejection.RetryAfter = maxWait
+			return v, nil
 		}
-		writeChunks(conn, []byte(claudeStart+claudeDelta+claudeStop), 1<<15, true)
+		began := time.Now()
+		wantServed(t, r.do(turn("s1")))
+		if waited := time.Since(began); waited != maxWait {
+			t.Errorf("waited for %v, want %v", waited, maxWait)
+		}
+		synctest.Wait()
+		if used := r.proxy.memory.used.Load(); used != 0 {
+			t.Errorf("%d bytes of memory are still taken", used)
+		}
 	})
-	wantServed(t, r.do(turn("s1")))
-	r.events.wait(t.Context(), "request", 1)
-	if used := r.proxy.memory.used.Load(); used != 0 {
-		t.Errorf("%d bytes of memory are still taken", used)
-	}
 }
 
 func TestAClientThatLeavesWhileAnEventIsJudgedLeavesNothingBehind(t *testing.T) {
