@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,7 +64,11 @@ type Agent struct {
 	control     net.Listener
 	draining    atomic.Bool
 
-	reloading  sync.Mutex // orders reloads
+	// serving ends when the daemon has drained; what must not end with a caller has it as its context.
+	serving context.Context
+
+	reloading  turn // of those who change the configuration in force
+	accounts   toldAccounts
 	generation atomic.Uint64
 	setup      atomic.Pointer[Setup]
 }
@@ -76,6 +79,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	a := &Agent{
 		options: options, clock: clock.Wall{}, redactor: events.NewRedactor(), probes: newProbes(),
 		arrived: make(chan struct{}, 1), nextMetrics: make(chan net.Listener, 1),
+		reloading: newTurn(),
 	}
 	a.started = a.clock.Now()
 	if options.Dev {
@@ -126,7 +130,7 @@ func (a *Agent) build(ctx context.Context) error {
 	}
 	a.setup.Store(setup)
 	a.generation.Store(1)
-	return a.applyAccounts(setup)
+	return a.tellAccounts(setup)
 }
 
 // listen opens every address that is configured, and the control socket.
@@ -193,6 +197,7 @@ func (a *Agent) run(ctx context.Context) error {
 	serving, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	group, running := errgroup.WithContext(serving)
+	a.serving = running
 	group.Go(func() error { return a.proxy.Serve(running, a.listeners...) })
 	group.Go(func() error { return a.serveControl(running) })
 	group.Go(func() error { return a.serveMetrics(running) })

@@ -40,10 +40,7 @@ func (a *Agent) takeProfile(provider string, profile *providerv1.Profile) error 
 		return err
 	}
 	a.adapters.setWindows(provider, profile)
-	if setup := a.setup.Load(); setup != nil {
-		return a.applyAccounts(setup)
-	}
-	return nil
+	return a.declareAnew()
 }
 
 func (a *Agent) adapterChanged(info plugin.Info) {

@@ -15,8 +15,10 @@ import (
 // reload reads the configuration again, asks the plugins about it, and applies the difference. If anything is wrong the
 // last good configuration stays.
 func (a *Agent) reload(ctx context.Context) (api.ReloadResult, error) {
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
+	if err := a.reloading.take(ctx); err != nil {
+		return api.ReloadResult{}, fmt.Errorf("wait for another reload: %w", err)
+	}
+	defer a.reloading.give()
 	setup, diags, err := a.reconfigure(ctx)
 	if found, ok := config.AsDiagnostics(err); ok {
 		return a.refuseReload(found), nil
@@ -33,11 +35,11 @@ func (a *Agent) reload(ctx context.Context) (api.ReloadResult, error) {
 	if found != nil {
 		return a.refuseReload(append(diags, found...)), nil
 	}
-	// Whoever asked may leave: what has begun is brought to its end.
-	diags = append(diags, a.applySpecs(context.WithoutCancel(ctx), setup)...)
-	if err := a.adopt(setup, opened); err != nil {
+	notReady, err := a.apply(setup, opened)
+	if err != nil {
 		return api.ReloadResult{}, err
 	}
+	diags = append(diags, notReady...)
 	changes := config.Diff(before.Config, setup.Config)
 	generation := a.generation.Add(1)
 	a.recorder.add(events.Event{At: a.clock.Now(), Component: events.ComponentAgent, Operation: events.OperationReload})
@@ -85,6 +87,17 @@ func (a *Agent) openAnew(ctx context.Context, before, after *Setup) (opened anew
 	return opened, nil
 }
 
+// apply makes the configuration the one in force, also when whoever asked for it leaves meanwhile. What may not be used any more
+// is not used from the beginning; what is new is used when its adapter knows of it. The diagnostics are warnings.
+func (a *Agent) apply(setup *Setup, opened anew) (config.Diagnostics, error) {
+	if err := a.withdrawAccounts(setup); err != nil {
+		closeAll([]net.Listener{opened.metrics})
+		return nil, err
+	}
+	notReady := a.applySpecs(a.serving, setup)
+	return notReady, a.adopt(setup, opened)
+}
+
 // applySpecs makes the running adapters those of the configuration, and warns of those that are not ready with it: they are
 // supervised further, or go on as before.
 func (a *Agent) applySpecs(ctx context.Context, setup *Setup) (diags config.Diagnostics) {
@@ -114,10 +127,10 @@ func (a *Agent) adopt(setup *Setup, opened anew) error {
 	a.store.ApplySettings(settingsOf(cfg))
 	a.proxy.SetLimits(proxyLimits(cfg.Limits))
 	a.host.SetRefresh(cfg.Telemetry.Refresh)
-	return a.applyAccounts(setup)
+	return a.tellAccounts(setup)
 }
 
-// replaceMetrics has the metrics served on the listener (nil: on none). The caller holds the lock of reloads.
+// replaceMetrics has the metrics served on the listener (nil: on none). The caller has the turn of reloads.
 func (a *Agent) replaceMetrics(listener net.Listener) {
 	select {
 	case untaken := <-a.nextMetrics:

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -88,5 +90,51 @@ func TestReloadAppliesWhatNeedsNoNewStart(t *testing.T) {
 	noriatest.Eventually(t, "the metrics are gone", func() bool { return !hasMetrics(second) })
 	if code := d.Stop(); code != 0 {
 		t.Errorf("the daemon ended with %d", code)
+	}
+}
+
+// An adapter that is started by a reload looks what the daemon says of the accounts by then.
+func TestReloadTakesAccountsAwayBeforeAdaptersStart(t *testing.T) {
+	s := newScene(t, "stays", "goes", "off", "new")
+	environment := ""
+	for _, variable := range s.Environment() {
+		environment += fmt.Sprintf(" '%s'", variable)
+	}
+	executable := s.Write("adapter", fmt.Sprintf("#!/bin/sh\n[ -e '%s' ] && [ \"$1\" != describe ] && env%s '%s' accounts list -json >'%s'\nexec '%s' \"$@\"\n",
+		s.Path("look"), environment, binaries.Noria(), s.Path("seen"), filepath.Join(binaries.Dir, "noria-provider-claude")))
+	if err := os.Chmod(executable, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(accounts string) {
+		s.Write("noria.hcl", fmt.Sprintf("%splugin \"claude\" {\n  path = %q\n  dev  = true\n}\nprovider \"claude\" {\n  upstream = %q\n%s}\n",
+			hostConfiguration, executable, s.upstream.URL, accounts))
+	}
+	write(s.account("stays") + s.account("goes") + s.account("off"))
+	s.Start().Ready()
+	s.Write("look", "")
+	write(s.account("new") + s.account("stays") + strings.Replace(s.account("off"), "{\n", "{\n    enabled = false\n", 1))
+	s.do("reload")
+	enabled := func(list string) map[string]bool {
+		var accounts []api.Account
+		if err := json.Unmarshal([]byte(list), &accounts); err != nil {
+			t.Fatalf("%v in %q", err, list)
+		}
+		enabled := map[string]bool{}
+		for _, account := range accounts {
+			enabled[account.Name] = account.Enabled
+		}
+		return enabled
+	}
+	seen, err := os.ReadFile(s.Path("seen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{"stays": true, "off": false}
+	if diff := cmp.Diff(want, enabled(string(seen))); diff != "" {
+		t.Errorf("while the adapter starts (-want +got):\n%s", diff)
+	}
+	want["new"] = true
+	if diff := cmp.Diff(want, enabled(s.do("accounts", "list", "-json"))); diff != "" {
+		t.Errorf("after the reload (-want +got):\n%s", diff)
 	}
 }

@@ -124,8 +124,10 @@ func (a *Agent) reloadOnSignal(ctx context.Context) {
 
 // startAdapters starts the adapters while requests are accepted already: what needs no new lease is served meanwhile.
 func (a *Agent) startAdapters(ctx context.Context) {
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
+	if a.reloading.take(ctx) != nil {
+		return
+	}
+	defer a.reloading.give()
 	setup := a.setup.Load()
 	for _, result := range a.host.Apply(ctx, setup.Specs) {
 		if result.Err != nil {

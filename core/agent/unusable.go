@@ -69,8 +69,10 @@ func (a *Agent) watchUnusable(ctx context.Context) {
 
 // retryUnusable takes up plugins that can be used by now, with the configuration as it was read last.
 func (a *Agent) retryUnusable(ctx context.Context) {
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
+	if a.reloading.take(ctx) != nil {
+		return
+	}
+	defer a.reloading.give()
 	before := a.setup.Load()
 	if len(before.Unusable) == 0 {
 		return
@@ -87,10 +89,12 @@ func (a *Agent) retryUnusable(ctx context.Context) {
 	case !improves(setup, before):
 	default:
 		a.log.Info("plugins can be used again", "plugins", len(before.Unusable)-len(setup.Unusable))
-		for _, d := range a.applySpecs(ctx, setup) {
+		setup.Config = config.InForce(before.Config, setup.Config)
+		notReady, err := a.apply(setup, anew{})
+		for _, d := range notReady {
 			a.log.Warn("adapter is not ready", "finding", d.String())
 		}
-		if err := a.adopt(setup, anew{}); err != nil {
+		if err != nil {
 			a.log.Error("configuration was not applied", "error", err)
 		}
 	}
