@@ -18,7 +18,7 @@ func (a *Agent) configure(ctx context.Context) (*Setup, config.Diagnostics, erro
 			apart.Close()
 		}
 	}()
-	setup, diags, err := configureLeniently(ctx, a.options.ConfigPath, func(file *config.File) (*plugin.Catalog, error) {
+	setup, diags, err := configureLeniently(ctx, a.options.ConfigPath, "", func(file *config.File) (*plugin.Catalog, error) {
 		if _, err := os.Lstat(file.State.Dir); err == nil && file.CheckState() == nil {
 			return plugin.NewCatalog(a.catalogOptions(&file.Host, file.State.Dir))
 		}
@@ -36,9 +36,10 @@ func (a *Agent) configure(ctx context.Context) (*Setup, config.Diagnostics, erro
 
 // reconfigure reads the configuration again while the daemon runs. Its state directory stays the one that it started with.
 func (a *Agent) reconfigure(ctx context.Context) (*Setup, config.Diagnostics, error) {
-	return Configure(ctx, a.options.ConfigPath, func(file *config.File) (*plugin.Catalog, error) {
-		return plugin.NewCatalog(a.catalogOptions(&file.Host, a.setup.Load().Config.State.Dir))
-	})
+	dir := a.setup.Load().Config.State.Dir
+	return strictly(configureLeniently(ctx, a.options.ConfigPath, dir, func(file *config.File) (*plugin.Catalog, error) {
+		return plugin.NewCatalog(a.catalogOptions(&file.Host, dir))
+	}))
 }
 
 func (a *Agent) catalogOptions(host *config.Host, stateDir string) plugin.CatalogOptions {

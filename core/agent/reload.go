@@ -35,12 +35,13 @@ func (a *Agent) reload(ctx context.Context) (api.ReloadResult, error) {
 	if found != nil {
 		return a.refuseReload(append(diags, found...)), nil
 	}
+	changes := config.Diff(before.Config, setup.Config)
+	setup.Config = config.InForce(before.Config, setup.Config)
 	notReady, err := a.apply(setup, opened)
 	if err != nil {
 		return api.ReloadResult{}, err
 	}
 	diags = append(diags, notReady...)
-	changes := config.Diff(before.Config, setup.Config)
 	generation := a.generation.Add(1)
 	a.recorder.add(events.Event{At: a.clock.Now(), Component: events.ComponentAgent, Operation: events.OperationReload})
 	a.log.Info("configuration applied", "generation", generation, "changes", len(changes))

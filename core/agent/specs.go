@@ -74,24 +74,26 @@ func (s *Setup) unusableFindings() (found config.Diagnostics) {
 // by. It starts no adapter, needs no daemon, and touches nothing but what catalogOf does. A diagnostic that is an error comes
 // as config.Diagnostics in err; warnings come beside a Setup, which has no unusable plugin.
 func Configure(ctx context.Context, path string, catalogOf func(*config.File) (*plugin.Catalog, error)) (*Setup, config.Diagnostics, error) {
-	setup, diags, err := configureLeniently(ctx, path, catalogOf)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(setup.Unusable) > 0 {
-		return nil, nil, append(diags, setup.unusableFindings()...)
-	}
-	return setup, diags, nil
+	return strictly(configureLeniently(ctx, path, "", catalogOf))
 }
 
-// configureLeniently is Configure for who can do without some of the plugins.
-func configureLeniently(ctx context.Context, path string, catalogOf func(*config.File) (*plugin.Catalog, error)) (*Setup, config.Diagnostics, error) {
+// strictly refuses a configuration with an unusable plugin.
+func strictly(setup *Setup, diags config.Diagnostics, err error) (*Setup, config.Diagnostics, error) {
+	if err == nil && len(setup.Unusable) > 0 {
+		return nil, nil, append(diags, setup.unusableFindings()...)
+	}
+	return setup, diags, err
+}
+
+// configureLeniently is Configure for who can do without some of the plugins. A state directory that a daemon uses already is
+// not looked at: what became of it is told elsewhere.
+func configureLeniently(ctx context.Context, path, used string, catalogOf func(*config.File) (*plugin.Catalog, error)) (*Setup, config.Diagnostics, error) {
 	file, diags := config.Parse(path)
 	if diags.HasErrors() && len(file.Providers) == 0 {
 		// There is nothing more to find.
 		return nil, nil, diags
 	}
-	if !diags.HasErrors() {
+	if !diags.HasErrors() && file.State.Dir != used {
 		diags = append(diags, file.CheckState()...)
 	}
 	catalog, err := catalogOf(file)

@@ -59,6 +59,21 @@ func Diff(before, after *Config) []Change {
 	return d.changes
 }
 
+// InForce is after as a daemon that runs with before can apply it: what takes effect only when it is started anew stays. Both
+// are left as they are.
+func InForce(before, after *Config) *Config {
+	c := *after
+	c.Listen = before.Listen
+	if before.Listen.TLSCert != "" && after.Listen.TLSCert != "" {
+		c.Listen.TLSCert, c.Listen.TLSKey = after.Listen.TLSCert, after.Listen.TLSKey
+	}
+	c.State.Dir = before.State.Dir
+	c.Limits.HeaderTime = before.Limits.HeaderTime
+	c.Log.Format = before.Log.Format
+	c.PluginDir = before.PluginDir
+	return &c
+}
+
 type differences struct{ changes []Change }
 
 func (d *differences) setting(what string, x, y any, restart bool) {

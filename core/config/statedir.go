@@ -54,6 +54,9 @@ func examineState(dir string) *stateProblem {
 		return &stateProblem{fmt.Sprintf("It is open to others (mode %04o).", info.Mode().Perm()),
 			"Look at what is in it, then run: chmod 700 " + dir}
 	}
+	if err := unix.Access(dir, unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
+		return &stateProblem{fmt.Sprintf("It cannot be written: %v.", err), "Make it writable for this user, or set another state.dir."}
+	}
 	return nil
 }
 

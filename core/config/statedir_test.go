@@ -11,9 +11,10 @@ import (
 )
 
 func TestStateDirectoriesThatCannotServeAreFoundBeforeTheyAreTouched(t *testing.T) {
+	unwritable := "It cannot be written: permission denied. Make it writable"
 	closed := "It is missing, and this user may not make it in DIR/closed. Set state.dir to"
 	if os.Geteuid() == 0 {
-		closed = "" // modes do not bind root
+		unwritable, closed = "", "" // modes do not bind root
 	}
 	for _, c := range []struct {
 		rule string
@@ -22,6 +23,7 @@ func TestStateDirectoriesThatCannotServeAreFoundBeforeTheyAreTouched(t *testing.
 		says    string // empty: nothing speaks against it
 	}{
 		{"a private directory", func(t *testing.T, dir string) string { return made(t, filepath.Join(dir, "state"), 0o700) }, ""},
+		{"one that may not be written", func(t *testing.T, dir string) string { return made(t, filepath.Join(dir, "state"), 0o500) }, unwritable},
 		{"a missing one", func(_ *testing.T, dir string) string { return filepath.Join(dir, "a", "b") }, ""},
 		{"one that is open to others", func(t *testing.T, dir string) string { return made(t, filepath.Join(dir, "state"), 0o777) },
 			"It is open to others (mode 0777). Look at what is in it, then run: chmod 700 DIR/state"},
