@@ -364,6 +364,46 @@ provider "acme" { endpoint = "http://127.0.0.1:9000" }
 	}
 }
 
+func TestWhatIsInForceDiffersOnlyInWhatNeedsANewStart(t *testing.T) {
+	inPrivateHome(t)
+	before := mustLoad(t, write(t, ""))
+	after := mustLoad(t, write(t, `
+plugin_dir = "plugins"
+listen { address = "127.0.0.1:4600" }
+state {
+  dir          = "state"
+  max_bindings = 7
+}
+telemetry { refresh = "60s" }
+limits {
+  connections = 7
+  header_time = "1s"
+}
+log {
+  level  = "debug"
+  format = "json"
+}
+metrics { address = "127.0.0.1:4601" }
+provider "claude" {
+  account "new" {}
+}`))
+	inForce := config.InForce(before, after)
+	applied, pending := config.Diff(before, inForce), config.Diff(inForce, after)
+	for _, change := range applied {
+		if change.Restart {
+			t.Errorf("%s was applied", change.What)
+		}
+	}
+	for _, change := range pending {
+		if !change.Restart {
+			t.Errorf("%s was not applied", change.What)
+		}
+	}
+	if len(applied) != 6 || len(pending) != 5 {
+		t.Errorf("applied %v, pending %v", applied, pending)
+	}
+}
+
 func TestEffectiveConfigurationShowsAllButSecrets(t *testing.T) {
 	inPrivateHome(t)
 	t.Setenv("NORIA_TEST_CREDENTIAL", "made-up-credential")
