@@ -371,7 +371,7 @@ func TestWhatIsInForceDiffersOnlyInWhatNeedsANewStart(t *testing.T) {
 plugin_dir = "plugins"
 listen { address = "127.0.0.1:4600" }
 state {
-  dir          = "state"
+  dir          = "/srv/state"
   max_bindings = 7
 }
 telemetry { refresh = "60s" }
