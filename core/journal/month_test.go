@@ -125,11 +125,11 @@ func (m *month) turn(session string) {
 	if err != nil || !d.Placed {
 		m.Fatalf("%s is not placed: %v\n%s", session, err, placement.Explain(d))
 	}
-	sequence, err := m.store.Accept(attempt, time.Now())
+	done, err := m.store.Accept(attempt, time.Now())
 	if err != nil {
 		m.Fatal(err)
 	}
-	if err := m.store.Durable(m.Context(), sequence); err != nil {
+	if err := m.store.Durable(m.Context(), done.Sequence); err != nil {
 		m.Fatal(err)
 	}
 	time.Sleep(20 * time.Second)

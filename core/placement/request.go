@@ -137,3 +137,14 @@ func (t Term) MarshalJSON() ([]byte, error) {
 	type plain Term
 	return json.Marshal(plain(t))
 }
+
+// Acceptance is what became of the binding when the upstream accepted an attempt's work.
+type Acceptance struct {
+	// Sequence must be durable before the first byte goes to the client; 0 waits for nothing.
+	Sequence uint64
+	// Home is the account that the session and model are bound to from now on; zero: to none.
+	Home quota.AccountID
+	// Bound: this acceptance bound them there, and took them From another account, zero if they had none.
+	Bound bool
+	From  quota.AccountID
+}

@@ -138,40 +138,34 @@ func (a *attempt) accept() error {
 		return nil
 	}
 	a.accepted = true
-	var before quota.AccountID
-	unbound := a.binds() && !a.placed.Bound
-	if unbound {
-		before, _ = a.proxy.state.SessionAccount(a.who.session)
-	}
-	sequence, err := a.proxy.state.Accept(a.number, a.proxy.clock.Now())
+	done, err := a.proxy.state.Accept(a.number, a.proxy.clock.Now())
 	if err != nil {
 		a.proxy.log.Error("acceptance not kept", "request", a.id, "error", err)
 		return nil
 	}
-	if err := a.durable(sequence); err != nil {
-		return err
+	if done.Sequence != 0 {
+		if err := a.proxy.state.Durable(a.ctx, done.Sequence); err != nil {
+			return err
+		}
 	}
-	if unbound {
-		a.settled(before)
-	} else {
-		a.proxy.answered(a.who.session, a.account, a.detour)
-	}
+	a.settled(done)
 	return nil
 }
 
-// settled tells where a session lives that was not bound here when it was placed. State may have made a detour of it.
-func (a *attempt) settled(before quota.AccountID) {
-	now, _ := a.proxy.state.SessionAccount(a.who.session)
-	detour := now != a.account
+// settled tells where the session lives now, unless that was known. State may have made a detour of the attempt.
+func (a *attempt) settled(done placement.Acceptance) {
+	none := quota.AccountID{}
+	detour := a.detour || done.Home != none && done.Home != a.account
 	a.proxy.answered(a.who.session, a.account, detour)
-	e := Event{Operation: "bound", Attempt: a.number, Account: a.account.Name, Reason: string(a.placed.How)}
+	e := Event{Operation: "bound", Attempt: a.number, Account: a.account.Name, From: done.From.Name, Reason: string(a.placed.How)}
 	switch {
-	case detour && a.detour:
-		return // Told when it was chosen.
-	case detour:
-		e.Operation, e.From, e.Reason = "detour", now.Name, "cooldown"
-	case before != (quota.AccountID{}) && before != a.account:
-		e.Operation, e.From = "moved", before.Name
+	case done.Bound && done.From != none:
+		e.Operation = "moved"
+	case done.Bound:
+	case detour && !a.detour && !a.placed.Bound && a.binds():
+		e.Operation, e.From, e.Reason = "detour", done.Home.Name, "cooldown"
+	default:
+		return // A detour that was asked for is told when it is chosen.
 	}
 	a.record(e)
 }
@@ -195,13 +189,6 @@ func (a *attempt) rejectWithin(ctx context.Context, r quota.Rejection) {
 	if err != nil {
 		a.proxy.log.Warn("rejection not kept", "request", a.id, "account", a.account.String(), "error", err)
 	}
-}
-
-func (a *attempt) durable(sequence uint64) error {
-	if sequence == 0 {
-		return nil
-	}
-	return a.proxy.state.Durable(a.ctx, sequence)
 }
 
 // end gives the account's share back.

@@ -125,24 +125,24 @@ func (s *fakeState) decide(req placement.Request) placement.Decision {
 	return placement.Decision{Forecast: placement.Forecast{Kind: kind, At: clears, Window: "five_hour", Causes: causes}}
 }
 
-func (s *fakeState) Accept(attempt uint64, _ time.Time) (uint64, error) {
+func (s *fakeState) Accept(attempt uint64, _ time.Time) (done placement.Acceptance, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, ok := s.open[attempt]
 	if !ok {
-		return 0, fmt.Errorf("accept attempt %d: unknown", attempt)
+		return done, fmt.Errorf("accept attempt %d: unknown", attempt)
 	}
 	a.accepted = true
-	if !a.req.Binds || a.req.Detour {
-		return 0, nil
-	}
 	key := bindingKey(a.req.Session, a.req.Model)
-	if now, has := s.bindings[key]; has && now == a.decision.Account || has && !a.decision.Bound && a.decision.How != placement.HowKnown {
-		return 0, nil
+	now, has := s.bindings[key]
+	done.Home = now
+	if !a.req.Binds || a.req.Detour || has && now == a.decision.Account || has && !a.decision.Bound && a.decision.How != placement.HowKnown {
+		return done, nil
 	}
 	s.bindings[key] = a.decision.Account
 	s.latest[a.req.Session] = a.decision.Account
-	return s.write("bind " + a.req.Session + " " + a.decision.Account.String()), nil
+	sequence := s.write("bind " + a.req.Session + " " + a.decision.Account.String())
+	return placement.Acceptance{Sequence: sequence, Home: a.decision.Account, Bound: true, From: now}, nil
 }
 
 // write is called with mu held.

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
@@ -223,7 +224,7 @@ func TestAPanicAtTheEndOfTheHoldStaysWithItsRequest(t *testing.T) {
 // panickingState panics when it is told of an acceptance.
 type panickingState struct{ *fakeState }
 
-func (panickingState) Accept(uint64, time.Time) (uint64, error) { panic("a secret") }
+func (panickingState) Accept(uint64, time.Time) (placement.Acceptance, error) { panic("a secret") }
 
 func TestAPanicWhileTheUpstreamIsReadStaysWithItsRequest(t *testing.T) {
 	from := newPiecePool().read(panickingBody{})

@@ -17,10 +17,9 @@ type State interface {
 	// Place selects an account for one attempt and reserves it, in one write transaction. A decision that placed
 	// nothing carries the forecast and reserves nothing.
 	Place(req placement.Request) (placement.Decision, error)
-	// Accept records that the upstream accepted the attempt's work: it binds (for a turn whose binding is still the one
-	// seen when the attempt was placed, and never for a detour) and starts predicted clocks. The sequence must be
-	// durable before the first byte goes to the client; 0 waits for nothing.
-	Accept(attempt uint64, at time.Time) (sequence uint64, err error)
+	// Accept records that the upstream accepted the attempt's work, and tells what that did: it binds (for a turn whose
+	// binding is still the one seen when the attempt was placed, and never for a detour) and starts predicted clocks.
+	Accept(attempt uint64, at time.Time) (placement.Acceptance, error)
 	// End ends an attempt, however it ended. Work that was accepted counts as completed; the rest is as if never placed.
 	End(attempt uint64, at time.Time)
 	// Reject ends an attempt that was refused: a blocker, or a cooldown for throttling, network trouble and a credential

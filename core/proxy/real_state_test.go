@@ -87,6 +87,10 @@ func TestOverTheRealState(t *testing.T) {
 				t.Errorf("turns reached %v, want one account", turns)
 			}
 		}
+		r.events.wait(t.Context(), "request", 6)
+		if got := r.events.of("bound"); len(got) != 1 || got[0].Account != turns[0] {
+			t.Errorf("events %+v, want one binding", got)
+		}
 	})
 	t.Run("a burst of sessions spreads", func(t *testing.T) {
 		r, _, _ := realRig(t)

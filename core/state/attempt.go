@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
 )
 
@@ -34,24 +35,28 @@ type attempt struct {
 
 // ErrAttemptExists says that an attempt of that number is under way.
 
-// Accept records that the upstream accepted the attempt's work. It binds, if the binding is still the one that was seen
-// when the attempt was placed, and starts predicted clocks. The sequence must be durable before the first byte goes to
-// the client; 0 waits for nothing.
-func (s *Store) Accept(id uint64, at time.Time) (sequence uint64, err error) {
+// Accept records that the upstream accepted the attempt's work, and tells what that did. It binds, if the binding is still
+// the one that was seen when the attempt was placed, and starts predicted clocks.
+func (s *Store) Accept(id uint64, at time.Time) (done placement.Acceptance, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	attempt := s.attempts[id]
 	if attempt == nil {
-		return 0, nil
+		return done, nil
 	}
 	now := s.moment(at)
+	before := attempt.live.home()
 	if !attempt.accepted {
 		err = s.accept(attempt, now)
 	}
-	if attempt.live == nil || attempt.live.binding == nil || attempt.live.binding.account() != attempt.account.ID {
-		return 0, err
+	if done.Home = attempt.live.home(); done.Home != attempt.account.ID {
+		return done, err
 	}
-	return attempt.live.binding.boundSequence(), err
+	done.Sequence = attempt.live.binding.boundSequence()
+	if before != done.Home {
+		done.Bound, done.From = true, before
+	}
+	return done, err
 }
 
 func (s *Store) accept(attempt *attempt, now time.Time) (err error) {

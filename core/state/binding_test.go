@@ -22,6 +22,33 @@ func TestABindingIsMadeByAcceptance(t *testing.T) {
 	f.lives("a", "claude/s", "m")
 }
 
+func TestAcceptanceTellsWhatItDid(t *testing.T) {
+	none := quota.AccountID{}
+	f := open(t, "a", "b")
+	tell := func(rule string, attempt uint64, home quota.AccountID, bound bool, from quota.AccountID, durable bool) {
+		t.Helper()
+		done, err := f.Accept(attempt, f.now)
+		f.must(err)
+		if done.Home != home || done.Bound != bound || done.From != from || (done.Sequence != 0) != durable {
+			t.Errorf("%s: %+v", rule, done)
+		}
+	}
+	first, follower := f.try("a", "claude/s", "m"), f.try("a", "claude/s", "m")
+	tell("the first of a session binds it", first, id("a"), true, none, true)
+	tell("once", first, id("a"), false, none, true)
+	tell("another that was placed beside it finds it bound", follower, id("a"), false, none, true)
+	tell("so does the next", f.try("a", "claude/s", "m"), id("a"), false, none, true)
+
+	late, refused := f.try("a", "claude/s", "m"), f.try("a", "claude/s", "m")
+	f.reject(f.try("a", "claude/s", "m"), throttled)
+	tell("a detour leaves it where it is", f.try("b", "claude/s", "m", "a"), id("a"), false, none, false)
+	f.reject(refused, weekGone)
+	tell("a forced switch moves it", f.try("b", "claude/s", "m", "a"), id("b"), true, id("a"), true)
+	tell("a late success on the old account does not", late, id("b"), false, none, false)
+	tell("without a session there is nothing to bind", f.try("b", "", "m"), none, false, none, false)
+	tell("nothing is known of an attempt that has ended", f.attempts+1, none, false, none, false)
+}
+
 func TestARefusedPlacementBindsNothing(t *testing.T) {
 	f := open(t, "a", "b")
 	f.End(f.try("a", "claude/s", "m"), f.now)

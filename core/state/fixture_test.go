@@ -122,9 +122,9 @@ func (f *fixture) ask(session, model string, tried ...string) (uint64, placement
 
 func (f *fixture) accept(attempt uint64) uint64 {
 	f.t.Helper()
-	sequence, err := f.Accept(attempt, f.now)
+	done, err := f.Accept(attempt, f.now)
 	f.must(err)
-	return sequence
+	return done.Sequence
 }
 
 func (f *fixture) end(attempt uint64) { f.End(attempt, f.now) }

@@ -95,6 +95,14 @@ func (m *liveModel) bind(row *bindingRow) {
 	m.writing.at = row.LastUsed
 }
 
+// home is the account of the binding, zero without one.
+func (m *liveModel) home() quota.AccountID {
+	if m == nil || m.binding == nil {
+		return quota.AccountID{}
+	}
+	return m.binding.account()
+}
+
 // row is the binding with what is known in memory.
 func (m *liveModel) row() *bindingRow {
 	row := *m.binding
