@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/events"
+	"github.com/noria-dev/noria/core/internal/calls"
 	"github.com/noria-dev/noria/core/plugin"
 )
 
@@ -22,16 +24,27 @@ const (
 	httpCloseTime  = time.Second
 )
 
-// serveControl serves the control API until ctx ends.
+// serveControl serves the control API until ctx ends. When it returns, no call runs.
 func (a *Agent) serveControl(ctx context.Context) error {
 	server := api.NewServer(&daemon{a}, a.recorder.metrics.Handler(), a.log.Named("api"))
-	stop := context.AfterFunc(ctx, func() {
+	return untilClosed(ctx, func() error { return server.Serve(a.control) }, func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpCloseTime)
 		defer cancel()
 		_ = server.Close(closing)
 	})
-	defer stop()
-	return server.Serve(a.control)
+}
+
+// untilClosed serves until ctx ends or serve fails, and returns when what it served is closed.
+func untilClosed(ctx context.Context, serve func() error, shut func()) error {
+	ctx, end := context.WithCancel(ctx)
+	var closing sync.WaitGroup
+	closing.Go(func() {
+		<-ctx.Done()
+		shut()
+	})
+	defer closing.Wait()
+	defer end()
+	return serve()
 }
 
 // serveMetrics serves the metrics on the listener of their own, if there is one, and on the next when a reload replaces it.
@@ -56,19 +69,22 @@ func (a *Agent) serveMetrics(ctx context.Context) error {
 	}
 }
 
-// serveUntil serves l until ctx ends and closes it. Without a listener it waits.
+// serveUntil serves l until ctx ends and closes it. Without a listener it waits. When it returns, no call runs.
 func serveUntil(ctx context.Context, l net.Listener, handler http.Handler) error {
 	if l == nil {
 		<-ctx.Done()
 		return nil
 	}
+	var running calls.Running
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: httpHeaderTime,
+		Handler: running.Handler(handler), ReadHeaderTimeout: httpHeaderTime,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	err := untilClosed(ctx, func() error { return server.Serve(l) }, func() {
+		_ = server.Close()
+		running.Close()
+	})
+	if !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

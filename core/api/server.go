@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/noria-dev/noria/core/internal/calls"
 	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/placement"
 	"github.com/noria-dev/noria/core/quota"
@@ -35,6 +36,7 @@ type Server struct {
 	daemon  Daemon
 	logger  hclog.Logger
 	http    *http.Server
+	running calls.Running
 	closing context.Context // ends streams of events
 	close   context.CancelFunc
 }
@@ -49,7 +51,7 @@ func NewServer(daemon Daemon, metrics http.Handler, logger hclog.Logger) *Server
 		mux.Handle("GET /metrics", metrics)
 	}
 	s.http = &http.Server{
-		Handler:           s.guard(mux),
+		Handler:           s.running.Handler(s.guard(mux)),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		IdleTimeout:       time.Minute,
@@ -68,8 +70,10 @@ func (s *Server) Serve(listener net.Listener) error {
 	return nil
 }
 
-// Close ends streams of events, waits for other calls until ctx ends, and closes the listener.
+// Close ends streams of events, waits for other calls until ctx ends, cuts those that are left, and closes the listener. When it
+// returns, no call runs.
 func (s *Server) Close(ctx context.Context) error {
+	defer s.running.Close()
 	s.close()
 	if err := s.http.Shutdown(ctx); err != nil {
 		return errors.Join(fmt.Errorf("close control API: %w", err), s.http.Close())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/noria-dev/noria/core/internal/calls"
 	"github.com/noria-dev/noria/core/internal/clock"
 )
 
@@ -127,6 +128,7 @@ type Proxy struct {
 
 	limits      atomic.Pointer[Limits]
 	server      *http.Server
+	running     calls.Running
 	connections *connectionLimit
 	transports  *transports
 	memory      memory

@@ -19,7 +19,7 @@ const maxHeaderBytes = 60 << 10
 func (p *Proxy) newServer() *http.Server {
 	limits := p.limits.Load()
 	return &http.Server{
-		Handler:                      p,
+		Handler:                      p.running.Handler(p),
 		ReadHeaderTimeout:            limits.HeaderTime,
 		IdleTimeout:                  limits.IdleTime,
 		MaxHeaderBytes:               maxHeaderBytes,
@@ -37,12 +37,20 @@ func (e serverErrors) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Serve serves the listeners until Shutdown, which makes it return nil, or until ctx ends, which cuts every connection.
-// Listeners that speak TLS must not offer HTTP/2. They are closed when it returns. It may be called once.
+// Serve serves the listeners until Shutdown, which makes it return nil, or until ctx ends, which cuts every connection and
+// awaits its request. Listeners that speak TLS must not offer HTTP/2. They are closed when it returns. It may be called once.
 func (p *Proxy) Serve(ctx context.Context, listeners ...net.Listener) error {
-	stop := context.AfterFunc(ctx, func() { _ = p.server.Close() })
-	defer stop()
 	defer p.transports.closeIdle()
+	cut := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(cut)
+		p.cut()
+	})
+	defer func() {
+		if !stop() {
+			<-cut
+		}
+	}()
 	var group errgroup.Group
 	for _, l := range listeners {
 		group.Go(func() error {
@@ -57,12 +65,18 @@ func (p *Proxy) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return group.Wait()
 }
 
-// Shutdown stops accepting and returns when the requests that run have ended. When ctx ends first, it cuts them and
-// returns ctx's error.
+// Shutdown stops accepting and returns when the requests that run have ended. When ctx ends first, it cuts them, awaits that they
+// end, and returns ctx's error.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	err := p.server.Shutdown(ctx)
 	if err != nil {
-		_ = p.server.Close()
+		p.cut()
 	}
 	return err
+}
+
+// cut closes every connection and awaits the requests of them.
+func (p *Proxy) cut() {
+	_ = p.server.Close()
+	p.running.Close()
 }
