@@ -33,7 +33,7 @@ func TestReservationsAreToldUntilTheRequestEnds(t *testing.T) {
 	}
 	told := &daemon{&Agent{store: store}}
 	want := []api.Reservation{{
-		Request: "r1", Account: "claude/work", Model: "m", StartedAt: at, Estimates: []api.Estimate{{Window: "5h", Percent: 0.5}},
+		Request: "r1", Account: "claude/work", Model: "m", StartedAt: at, Estimates: []api.Estimate{{Window: "5h", Name: "5h", Percent: 0.5}},
 	}}
 	for _, subject := range []string{"claude/s", "r1"} {
 		if diff := cmp.Diff(want, told.reservations(subject)); diff != "" {

@@ -294,9 +294,10 @@ type Reservation struct {
 	Estimates []Estimate `json:"estimates,omitempty"`
 }
 
-// Estimate is what a request is expected to take from a window, in percent.
+// Estimate is what a request is expected to take from a window, in percent. Window is its id, Name what people call it.
 type Estimate struct {
 	Window  string  `json:"window"`
+	Name    string  `json:"name"`
 	Percent float64 `json:"percent"`
 }
 

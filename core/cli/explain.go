@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -98,7 +99,7 @@ func (c *command) printReservations(reservations []api.Reservation) error {
 		if len(r.Estimates) > 0 {
 			var parts []string
 			for _, e := range r.Estimates {
-				parts = append(parts, fmt.Sprintf("~%.2f%% of %s", e.Percent, e.Window))
+				parts = append(parts, fmt.Sprintf("~%.2f%% of %s", e.Percent, cmp.Or(e.Name, e.Window)))
 			}
 			reserved = strings.Join(parts, ", ")
 		}

@@ -228,7 +228,7 @@ func (d *fakeDaemon) Explain(ctx context.Context, req api.ExplainRequest) (api.E
 		Session: &session, Model: req.Model, Last: placed, History: history,
 		Now: &placement.Decision{Placed: true, Account: work, How: placement.HowBound, Bound: true},
 		Reservations: []api.Reservation{
-			{Request: "r1", Account: "claude/work", Model: "opus", StartedAt: at.Add(-40 * time.Second), Estimates: []api.Estimate{{Window: "5h", Percent: 0.5}}},
+			{Request: "r1", Account: "claude/work", Model: "opus", StartedAt: at.Add(-40 * time.Second), Estimates: []api.Estimate{{Window: "five_hour", Name: "5h", Percent: 0.5}}},
 		},
 	}, err
 }

@@ -25,9 +25,10 @@ type Reservation struct {
 	Estimates []Estimate      `json:"estimates,omitempty"`
 }
 
-// Estimate is what an attempt is expected to take from a window, in percent.
+// Estimate is what an attempt is expected to take from a window, in percent. Window is its id, Name what people call it.
 type Estimate struct {
 	Window  string  `json:"window"`
+	Name    string  `json:"name"`
 	Percent float64 `json:"percent"`
 }
 
@@ -54,7 +55,9 @@ func estimates(d placement.Decision) []Estimate {
 		}
 		list := make([]Estimate, 0, len(c.Terms))
 		for _, t := range c.Terms {
-			list = append(list, Estimate{Window: t.Window, Percent: t.Kappa})
+			if t.Known() {
+				list = append(list, Estimate{Window: t.Window, Name: t.Name, Percent: t.Kappa})
+			}
 		}
 		return list
 	}
