@@ -32,6 +32,8 @@ var (
 		"Noria refused this request: it serves no web pages.", nil}
 	refuseUpgrade = refusal{http.StatusBadRequest, "malformed_request",
 		"Noria refused this request: it asks for another protocol.", nil}
+	requireHTTP = refusal{http.StatusUpgradeRequired, "upgrade_refused",
+		"Noria speaks HTTP here. Use it without upgrading.", nil}
 	refuseLarge = refusal{http.StatusRequestEntityTooLarge, "body_too_large",
 		"Noria refused this request: its body is too large.", nil}
 	refuseStalled = refusal{http.StatusRequestTimeout, "timeout",
@@ -143,7 +145,7 @@ func (p *Proxy) keyAllowed(x *exchange, inPath string) bool {
 	return true
 }
 
-// findRoute finds the route and answers what is local or unknown.
+// findRoute finds the route and answers what is local or unknown, or asks for a protocol that the route refuses.
 func (x *exchange) findRoute() bool {
 	r, ok := x.profile.match(x.in.Method, x.path)
 	if !ok {
@@ -152,7 +154,10 @@ func (x *exchange) findRoute() bool {
 		return x.refuse(unknown)
 	}
 	x.route, x.kind = r, r.kind
-	if r.kind == providerv1.RouteKind_ROUTE_KIND_LOCAL {
+	switch {
+	case r.refuseUpgrade && x.asksToUpgrade():
+		return x.refuse(requireHTTP)
+	case r.kind == providerv1.RouteKind_ROUTE_KIND_LOCAL:
 		x.answer(r.local, blanks{request: x.id, now: x.proxy.clock.Now()})
 		return false
 	}
@@ -181,13 +186,15 @@ func (x *exchange) awaitProfile() bool {
 	}
 }
 
+func (x *exchange) asksToUpgrade() bool {
+	_, asked := x.in.Header["Upgrade"]
+	return asked
+}
+
 // withinLimits refuses other protocols and bodies that are declared too large.
 func (x *exchange) withinLimits() bool {
-	if _, asked := x.in.Header["Upgrade"]; asked {
-		if !x.route.refuseUpgrade {
-			return x.refuse(refuseUpgrade)
-		}
-		return x.refuse(refusal{http.StatusUpgradeRequired, "upgrade_refused", "Noria speaks HTTP here. Use it without upgrading.", nil})
+	if x.asksToUpgrade() {
+		return x.refuse(refuseUpgrade)
 	}
 	if x.in.ContentLength > x.limits.Body {
 		return x.refuse(refuseLarge)
@@ -205,6 +212,8 @@ func (x *exchange) refuse(why refusal) bool {
 	// net/http may read on a little before it closes.
 	_ = x.control.SetReadDeadline(time.Now().Add(refusedTime))
 	if why.status == http.StatusUpgradeRequired {
+		// RFC 9110 wants both headers with 426.
+		x.w.Header().Set("Connection", "Upgrade, close")
 		x.w.Header().Set("Upgrade", "HTTP/1.1")
 	}
 	x.answer(shape, blanks{sentence: why.sentence, request: x.id, now: x.proxy.clock.Now()})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/noria-dev/noria/core/internal/upstream"
+	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
 
 // withoutKey takes the rig's own key off a call.
@@ -154,14 +155,33 @@ func TestWhatIsOnNoListIsRefused(t *testing.T) {
 }
 
 func TestAWebSocketIsRefusedSoThatTheClientFallsBack(t *testing.T) {
+	for _, kind := range []providerv1.RouteKind{providerv1.RouteKind_ROUTE_KIND_LOCAL, providerv1.RouteKind_ROUTE_KIND_TURN} {
+		t.Run(kind.String(), func(t *testing.T) {
+			r := newRig(t)
+			declared := codexProfile()
+			declared.Routes[1].Kind = kind
+			r.adapters.profiles["codex"] = compiled(t, "codex", declared)
+			upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"x"}}
+			w := newWitness()
+			<-r.serveTo(w, call{method: http.MethodGet, path: "/codex/responses", header: upgrade})
+			if w.order()[0] != "header 426" || w.header.Get("Upgrade") != "HTTP/1.1" || w.header.Get("Connection") != "Upgrade, close" {
+				t.Errorf("%q with %v, want 426 with the protocol to use", w.order(), w.header)
+			}
+			if all := r.upstream.Requests(); len(all) != 0 {
+				t.Errorf("reached upstream: %+v", all)
+			}
+			if got := r.events.of("refused"); len(got) != 1 || got[0].Reason != "upgrade_refused" {
+				t.Errorf("events %+v, want a refused upgrade", got)
+			}
+		})
+	}
+}
+
+func TestAnotherProtocolIsNoFallback(t *testing.T) {
 	r := newRig(t)
-	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"x"}}
-	if got := r.do(call{method: http.MethodGet, path: "/codex/responses", header: upgrade}); got.status != http.StatusUpgradeRequired {
-		t.Errorf("status %d, want 426", got.status)
-	}
-	if all := r.upstream.Requests(); len(all) != 0 {
-		t.Errorf("reached upstream: %+v", all)
-	}
+	c := turn("s1")
+	c.header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"h2c"}}
+	wantOwn(t, r.do(c), 400, "another protocol")
 }
 
 func TestOriginsAreRefusedEvenOurOwn(t *testing.T) {

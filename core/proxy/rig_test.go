@@ -285,7 +285,7 @@ func codexProfile() *providerv1.Profile {
 	return &providerv1.Profile{
 		Routes: []*providerv1.Route{
 			{Method: "POST", Path: "/responses", Kind: providerv1.RouteKind_ROUTE_KIND_TURN, Retryable: true},
-			{Method: "GET", Path: "/responses", Kind: providerv1.RouteKind_ROUTE_KIND_TURN, RefuseUpgrade: true},
+			{Method: "GET", Path: "/responses", Kind: providerv1.RouteKind_ROUTE_KIND_LOCAL, RefuseUpgrade: true, Local: &providerv1.Answer{Status: 405}},
 			{Method: "GET", Path: "/models", Kind: providerv1.RouteKind_ROUTE_KIND_AUX, Retryable: true},
 		},
 		Identity: &providerv1.Identity{

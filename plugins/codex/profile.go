@@ -26,11 +26,11 @@ func profile() sdk.Profile {
 }
 
 func routes() []sdk.Route {
-	// The client tries a WebSocket first and falls back to HTTP, silently and for good, on 426.
-	upgrade := sdk.Answer{Status: http.StatusUpgradeRequired}
+	// The client tries a WebSocket first and falls back to HTTP, silently and for good, on 426. Nothing else asks for this.
+	noUpgrade := sdk.Answer{Status: http.StatusMethodNotAllowed, Header: map[string]string{"allow": http.MethodPost}}
 	return []sdk.Route{
 		{Method: http.MethodPost, Path: "/responses", Kind: sdk.RouteTurn, Retryable: true},
-		{Method: http.MethodGet, Path: "/responses", Kind: sdk.RouteLocal, RefuseUpgrade: true, Local: &upgrade},
+		{Method: http.MethodGet, Path: "/responses", Kind: sdk.RouteLocal, RefuseUpgrade: true, Local: &noUpgrade},
 		{Method: http.MethodPost, Path: "/responses/compact", Kind: sdk.RouteTurn, Retryable: true},
 		{Method: http.MethodGet, Path: "/models", Kind: sdk.RouteAux, Retryable: true},
 		// Tools of the native provider: they cost nothing of the windows and belong to the session.
