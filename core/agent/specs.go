@@ -161,7 +161,7 @@ func (s *Setup) describeAll(ctx context.Context, catalog *plugin.Catalog) (map[s
 func failureOf(err error) *plugin.Failure {
 	var failure *plugin.Failure
 	if !errors.As(err, &failure) {
-		failure = &plugin.Failure{Reason: plugin.ReasonDescribe, Detail: err.Error()}
+		failure = &plugin.Failure{Reason: plugin.ReasonDescribe, Detail: err.Error(), Digest: plugin.DigestUnknown}
 	}
 	return failure
 }

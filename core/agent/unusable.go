@@ -22,10 +22,9 @@ func (a *Agent) pluginInfos() []plugin.Info {
 	infos := a.host.List()
 	setup := a.setup.Load()
 	for _, u := range setup.Unusable {
-		seen := a.host.Verify(u.Spec)
 		infos = append(infos, plugin.Info{
 			Name: u.Spec.Name, Provider: u.Spec.Provider, State: plugin.StateFailed, Failure: u.Failure,
-			Accounts: setup.File.AccountsEnabled(u.Spec.Provider), SHA256: seen.SHA256, Digest: seen.Digest, Source: seen.Source,
+			Accounts: setup.File.AccountsEnabled(u.Spec.Provider), SHA256: u.Failure.SHA256, Digest: u.Failure.Digest, Source: a.host.Source(u.Spec),
 			Path: u.Spec.Path, Dev: u.Spec.Dev,
 		})
 	}

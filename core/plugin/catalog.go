@@ -123,7 +123,7 @@ type Verification struct {
 
 // Verify looks at an executable as a start would, and copies and runs nothing.
 func (c *Catalog) Verify(spec Spec) Verification {
-	v := Verification{Digest: DigestUnknown, Source: c.source(spec)}
+	v := Verification{Digest: DigestUnknown, Source: c.Source(spec)}
 	file, f := c.trusted(spec)
 	if f != nil {
 		v.Err = f

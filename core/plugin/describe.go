@@ -19,13 +19,13 @@ const describeTime = 5 * time.Second
 // Describe runs the verified copy of the executable with the argument describe: bounded, without a handshake, offline.
 // The answer is checked, and remembered by the digest of the executable. Errors are *Failure.
 func (c *Catalog) Describe(ctx context.Context, spec Spec) (*pluginv1.DescribeResponse, error) {
-	path, digest, _, f := c.verified(spec)
+	path, digest, state, f := c.verified(spec)
 	if f != nil {
-		return nil, f
+		return nil, f.of(digest, state)
 	}
 	d, f := c.describe(ctx, spec, path, digest)
 	if f != nil {
-		return nil, f
+		return nil, f.of(digest, state)
 	}
 	return d, nil
 }

@@ -56,6 +56,9 @@ type Failure struct {
 	// Stderr holds the last lines, sanitized.
 	Stderr []string
 	At     time.Time
+	// SHA256 and Digest of the executable as it was found; SHA256 is empty when it could not be read.
+	SHA256 string
+	Digest DigestState
 	// Permanent: not tried again until reload or restart.
 	Permanent bool
 	// Diagnostics of a refused configuration.
@@ -68,6 +71,12 @@ func (f *Failure) Error() string { return joinParts(string(f.Reason), f.Sentence
 // Sentence gives detail and exit status, and what says most beside them: the first diagnostic that is an error, or the last
 // line of stderr.
 func (f *Failure) Sentence() string { return joinParts(f.Detail, f.Exit, f.evidence()) }
+
+// of notes which executable failed.
+func (f *Failure) of(digest string, state DigestState) *Failure {
+	f.SHA256, f.Digest = digest, state
+	return f
+}
 
 func joinParts(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")

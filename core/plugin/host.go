@@ -353,11 +353,13 @@ func (h *Host) Client(provider string) (*Client, error) {
 	return nil, fmt.Errorf("%w provider %s", ErrUnknown, printable(provider, maxIDBytes))
 }
 
-// List returns all adapters, by name.
+// List returns all adapters, by name, as they were when last started; it looks at no file.
 func (h *Host) List() []Info {
 	var list []Info
 	for _, a := range h.all() {
-		list = append(list, h.info(a.supervisor))
+		info := a.supervisor.snapshot()
+		info.Source = h.Source(a.supervisor.wished().spec)
+		list = append(list, info)
 	}
 	slices.SortFunc(list, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 	return list
@@ -371,22 +373,6 @@ func (h *Host) all() []*adapter {
 		all = append(all, a)
 	}
 	return all
-}
-
-// info adds what only the catalog knows.
-func (h *Host) info(s *supervisor) Info {
-	info := s.snapshot()
-	spec := s.wished().spec
-	info.Source = h.source(spec)
-	if info.SHA256 == "" && spec.Reattach == "" {
-		// It never ran: the file is looked at instead.
-		v := h.Verify(spec)
-		info.SHA256 = v.SHA256
-		if info.Digest == DigestUnknown {
-			info.Digest = v.Digest
-		}
-	}
-	return info
 }
 
 // Restart starts a new process, also of an adapter that failed for good, and returns when it is ready or failed. Errors:

@@ -162,7 +162,8 @@ func TestRestartByHandStartsAnAdapterThatFailedForGood(t *testing.T) {
 	if err := b.apply(spec); !errors.As(err, &f) || f.Reason != ReasonDigestMismatch {
 		t.Fatalf("apply: %v", err)
 	}
-	if info := b.info(); info.State != StateFailed || info.Digest != DigestMismatch || info.SHA256 == spec.SHA256 {
+	must(t, os.Remove(spec.Path)) // what is listed was seen when it was started
+	if info := b.info(); info.State != StateFailed || info.Digest != DigestMismatch || info.SHA256 != digestOfText(string(text)+"#") {
 		t.Errorf("info %+v", info)
 	}
 	must(t, os.WriteFile(spec.Path, text, 0o700))

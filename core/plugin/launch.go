@@ -47,6 +47,7 @@ func (l *launcher) launch(ctx context.Context, spec Spec, out *output, progress 
 		if f = l.configure(ctx, i, takeProfile); f == nil {
 			return i, nil
 		}
+		f.of(i.digest, i.digestState)
 		i.process.end(l.timing.termGrace)
 		i.release()
 		if f.Exit == "" {
@@ -69,7 +70,7 @@ func (l *launcher) connect(ctx context.Context, spec Spec, out *output) (*instan
 	}
 	path, digest, state, f := l.catalog.verified(spec)
 	if f != nil {
-		return nil, f
+		return nil, f.of(digest, state)
 	}
 	env := l.environment(ctx, spec, path, digest)
 	holder := &processHolder{}
@@ -87,7 +88,10 @@ func (l *launcher) connect(ctx context.Context, spec Spec, out *output) (*instan
 		return p, holder.take(p)
 	}
 	i := &instance{spec: spec, digest: digest, digestState: state, startedAt: l.clock.Now(), calls: newGate()}
-	return l.handshake(ctx, i, config, holder)
+	if f := l.handshake(ctx, i, config, holder); f != nil {
+		return nil, f.of(digest, state)
+	}
+	return i, nil
 }
 
 // environment of the adapter. Its own wishes count only as far as the configuration allows anything.
@@ -112,7 +116,7 @@ func (l *launcher) clientConfig() *plugin.ClientConfig {
 }
 
 // handshake lets go-plugin start the process and connect.
-func (l *launcher) handshake(ctx context.Context, i *instance, config *plugin.ClientConfig, holder *processHolder) (*instance, *Failure) {
+func (l *launcher) handshake(ctx context.Context, i *instance, config *plugin.ClientConfig, holder *processHolder) *Failure {
 	ctx, cancel := context.WithTimeout(ctx, l.timing.start)
 	defer cancel()
 	line := newDialer()
@@ -125,14 +129,14 @@ func (l *launcher) handshake(ctx context.Context, i *instance, config *plugin.Cl
 	conn, err := line.dial(plugin.NewClient(config))
 	if inTime := stop(); err == nil && inTime {
 		i.process, i.conn, i.hangUp = holder.process, conn, line.hangUp
-		return i, nil
+		return nil
 	}
 	line.hangUp()
 	holder.end()
 	if holder.process == nil {
-		return nil, &Failure{Reason: ReasonExecFailed, Detail: "private directory for the socket cannot be made"}
+		return &Failure{Reason: ReasonExecFailed, Detail: "private directory for the socket cannot be made"}
 	}
-	return nil, holder.process.startFailure()
+	return holder.process.startFailure()
 }
 
 // processHolder hands the process that go-plugin starts to those who may have to end it first.

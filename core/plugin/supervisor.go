@@ -305,11 +305,8 @@ func (s *supervisor) away(f *Failure, readyFor time.Duration, policy *restartPol
 	}
 	s.update(func(info *Info) {
 		info.State, info.Failure = state, f
-		switch f.Reason {
-		case ReasonDigestMismatch:
-			info.Digest = DigestMismatch
-		case ReasonUnpinned:
-			info.Digest = DigestUnpinned
+		if f.SHA256 != "" {
+			info.SHA256, info.Digest = f.SHA256, f.Digest
 		}
 		if info.RetryAt = (time.Time{}); wait > 0 {
 			info.RetryAt = f.At.Add(wait)

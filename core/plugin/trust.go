@@ -145,8 +145,8 @@ func ownedByUsOrRoot(info fs.FileInfo) bool {
 	return owner == os.Getuid() || owner == 0
 }
 
-// source is how lists name where a plugin comes from.
-func (c *Catalog) source(spec Spec) string {
+// Source is how lists name where a plugin comes from. It looks at no file.
+func (c *Catalog) Source(spec Spec) string {
 	if spec.Bundled {
 		return "bundled"
 	}
