@@ -40,8 +40,9 @@ func (d *daemon) Status(ctx context.Context) (api.Status, error) {
 		status.State = api.StateReady
 	}
 	adapterStates := d.adapterStates()
+	unchecked := d.uncheckedProviders()
 	for _, name := range d.providers() {
-		provider := api.ProviderStatus{Name: name, Adapter: string(adapterStates[name])}
+		provider := api.ProviderStatus{Name: name, Adapter: string(adapterStates[name]), Unchecked: unchecked[name]}
 		for _, account := range accounts {
 			if account.Provider == name && account.Usable {
 				provider.Usable++

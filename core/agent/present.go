@@ -31,7 +31,7 @@ func (a *Agent) present() events.Present {
 	}
 	for _, info := range a.host.List() {
 		present.Adapters = append(present.Adapters, events.PresentAdapter{
-			Name: info.Name, Ready: info.State == plugin.StateReady, Restarts: info.Restarts,
+			Name: info.Name, Ready: info.State == plugin.StateReady, Restarts: info.Restarts, Unchecked: info.Dev,
 		})
 	}
 	for _, u := range a.setup.Load().Unusable {

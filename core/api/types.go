@@ -72,6 +72,8 @@ type ProviderStatus struct {
 	Name string `json:"name"`
 	// Adapter is the state of its process.
 	Adapter string `json:"adapter"`
+	// Unchecked: its executable is not checked against a digest (dev = true).
+	Unchecked bool `json:"unchecked,omitempty"`
 	// Usable counts the accounts that can serve now.
 	Usable int `json:"usable"`
 	// Forecast is set when none can.

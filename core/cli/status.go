@@ -76,6 +76,9 @@ func (c *command) printTroubles(s api.Status) error {
 		if adapter := provider.Adapter; adapter != "ready" && adapter != "" {
 			lines = append(lines, fmt.Sprintf("%s: its adapter is not ready (%s), see \"noria plugins list\".", provider.Name, adapter))
 		}
+		if provider.Unchecked {
+			lines = append(lines, fmt.Sprintf("%s: its adapter's executable is not checked (dev = true).", provider.Name))
+		}
 		if f := provider.Forecast; f != nil {
 			lines = append(lines, fmt.Sprintf("%s: no account can serve: %s. %s.", provider.Name, placement.CausesInWords(f.Causes), f.Sentence(c.program.when)))
 		}

@@ -17,7 +17,7 @@ func (d degradedDaemon) Status(ctx context.Context) (api.Status, error) {
 		{Level: "note", What: "the run before was not stopped in order", Where: "state directory", Do: "nothing to do"},
 		{Level: "fault", What: "since noon nothing is written durably: no space left on device", Where: "state directory", Do: "free some space"},
 	}
-	status.Providers = append(status.Providers, api.ProviderStatus{Name: "acme", Adapter: "failed", Usable: 1})
+	status.Providers = append(status.Providers, api.ProviderStatus{Name: "acme", Adapter: "failed", Unchecked: true, Usable: 1})
 	return status, err
 }
 

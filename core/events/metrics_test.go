@@ -74,7 +74,7 @@ func TestMetricsShowThePresent(t *testing.T) {
 					{ID: "broken", UsedPercent: math.NaN()},
 				},
 			}},
-			Adapters: []PresentAdapter{{Name: "codex", Restarts: 4}},
+			Adapters: []PresentAdapter{{Name: "codex", Restarts: 4, Unchecked: true}},
 		}
 	}, nil)
 	text := scrape(t, m)
@@ -89,6 +89,7 @@ func TestMetricsShowThePresent(t *testing.T) {
 		`noria_window_reset_timestamp_seconds{account="main",provider="codex",window="5h"} 1.8e+09`,
 		`noria_adapter_ready{adapter="codex"} 0`,
 		`noria_adapter_restarts_total{adapter="codex"} 4`,
+		`noria_adapter_unchecked{adapter="codex"} 1`,
 	)
 	if strings.Contains(text, "broken") || strings.Contains(text, `noria_window_reset_timestamp_seconds{account="main",provider="codex",window="weekly"`) {
 		t.Error("an unknown value is shown")

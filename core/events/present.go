@@ -46,6 +46,8 @@ type PresentAdapter struct {
 	Name     string
 	Ready    bool
 	Restarts int
+	// Unchecked: its executable is not checked against a digest.
+	Unchecked bool
 }
 
 // presentCollector reads the Present at every scrape.
@@ -54,7 +56,7 @@ type presentCollector struct {
 
 	streams, bindings, degraded                        *prometheus.Desc
 	enabled, reservations, blockers, used, windowReset *prometheus.Desc
-	adapterReady, adapterRestarts                      *prometheus.Desc
+	adapterReady, adapterRestarts, adapterUnchecked    *prometheus.Desc
 }
 
 func newPresentCollector(present func() Present) *presentCollector {
@@ -62,17 +64,18 @@ func newPresentCollector(present func() Present) *presentCollector {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
 	}
 	return &presentCollector{
-		present:         present,
-		streams:         desc("streams_open", "Answers being relayed.", "provider"),
-		bindings:        desc("bindings", "Bindings kept."),
-		degraded:        desc("journal_degraded", "1 while entries do not become durable."),
-		enabled:         desc("account_enabled", "1 when the account may serve.", "provider", "account"),
-		reservations:    desc("reservations", "Work in flight.", "provider", "account"),
-		blockers:        desc("blockers", "Reasons why the account cannot serve.", "provider", "account", "cause"),
-		used:            desc("window_used_percent", "Used part of a window, where it is known.", "provider", "account", "window"),
-		windowReset:     desc("window_reset_timestamp_seconds", "When the window resets, where it is known.", "provider", "account", "window"),
-		adapterReady:    desc("adapter_ready", "1 when the adapter is ready.", "adapter"),
-		adapterRestarts: desc("adapter_restarts_total", "Times the adapter was started again.", "adapter"),
+		present:          present,
+		streams:          desc("streams_open", "Answers being relayed.", "provider"),
+		bindings:         desc("bindings", "Bindings kept."),
+		degraded:         desc("journal_degraded", "1 while entries do not become durable."),
+		enabled:          desc("account_enabled", "1 when the account may serve.", "provider", "account"),
+		reservations:     desc("reservations", "Work in flight.", "provider", "account"),
+		blockers:         desc("blockers", "Reasons why the account cannot serve.", "provider", "account", "cause"),
+		used:             desc("window_used_percent", "Used part of a window, where it is known.", "provider", "account", "window"),
+		windowReset:      desc("window_reset_timestamp_seconds", "When the window resets, where it is known.", "provider", "account", "window"),
+		adapterReady:     desc("adapter_ready", "1 when the adapter is ready.", "adapter"),
+		adapterRestarts:  desc("adapter_restarts_total", "Times the adapter was started again.", "adapter"),
+		adapterUnchecked: desc("adapter_unchecked", "1 when the adapter's executable is not checked (dev = true).", "adapter"),
 	}
 }
 
@@ -80,7 +83,7 @@ func newPresentCollector(present func() Present) *presentCollector {
 func (c *presentCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		c.streams, c.bindings, c.degraded, c.enabled, c.reservations, c.blockers, c.used, c.windowReset,
-		c.adapterReady, c.adapterRestarts,
+		c.adapterReady, c.adapterRestarts, c.adapterUnchecked,
 	} {
 		descs <- desc
 	}
@@ -104,6 +107,7 @@ func (c *presentCollector) Collect(metrics chan<- prometheus.Metric) {
 	for _, adapter := range present.Adapters {
 		name := names.of("adapter", adapter.Name)
 		gauge(c.adapterReady, oneIf(adapter.Ready), name)
+		gauge(c.adapterUnchecked, oneIf(adapter.Unchecked), name)
 		metrics <- prometheus.MustNewConstMetric(c.adapterRestarts, prometheus.CounterValue, float64(adapter.Restarts), name)
 	}
 }
