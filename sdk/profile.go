@@ -38,7 +38,8 @@ type Route struct {
 // Identity holds ordered rules; the first hit wins and no hit means absent.
 type Identity struct {
 	// Session that the client itself says the request belongs to, the session that began it, and a subagent within it.
-	// A request without a session is placed by itself and binds nothing.
+	// A request without a session is placed by itself and binds nothing. Parent and Subagent are reserved: the host checks
+	// them, and does not read what they find.
 	Session, Parent, Subagent []Extractor
 	// Work is the kind of work that the client says the request is.
 	Work []Extractor

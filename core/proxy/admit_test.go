@@ -75,14 +75,26 @@ func TestWithoutAuthNoKeyIsNeeded(t *testing.T) {
 	wantServed(t, r.do(withoutKey(turn("s1"))))
 }
 
-func TestAProxyIsNotBuiltWithoutAWordOnKeys(t *testing.T) {
+func TestAProxyIsNotBuiltOfLessThanItNeeds(t *testing.T) {
 	r := newRig(t)
-	_, err := New(Options{
-		State: r.state, Adapters: r.adapters, Events: r.events, Clock: r.clock, Logger: r.proxy.log,
-		Providers: r.proxy.providers, Ready: r.proxy.ready,
-	})
-	if err == nil || !strings.Contains(err.Error(), "no client keys") {
-		t.Errorf("error %v, want one about keys", err)
+	for words, leaveOut := range map[string]func(o *Options){
+		"no client keys":              func(o *Options) { o.Keys = nil },
+		"option State is missing":     func(o *Options) { o.State = nil },
+		"option Adapters is missing":  func(o *Options) { o.Adapters = nil },
+		"option Events is missing":    func(o *Options) { o.Events = nil },
+		"option Clock is missing":     func(o *Options) { o.Clock = nil },
+		"option Logger is missing":    func(o *Options) { o.Logger = nil },
+		"option Providers is missing": func(o *Options) { o.Providers = nil },
+		"option Ready is missing":     func(o *Options) { o.Ready = nil },
+	} {
+		o := Options{
+			State: r.state, Adapters: r.adapters, Events: r.events, Clock: r.clock, Logger: r.proxy.log, Keys: fakeKeys(testKey),
+			Providers: r.proxy.providers, Ready: r.proxy.ready,
+		}
+		leaveOut(&o)
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("error %v, want one that says %q", err, words)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ type body struct {
 
 // readBody reads the request's body up to the bounds.
 func (p *Proxy) readBody(r *http.Request, control *http.ResponseController, limits *Limits) (*body, error) {
-	b := &body{pool: p.pieces, memory: &p.memory, length: r.ContentLength}
+	b := &body{pool: p.buffers, memory: &p.memory, length: r.ContentLength}
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		b.length = 0
 		return b, nil

@@ -94,18 +94,19 @@ func (b *body) keptReader() io.Reader {
 
 // look yields the decoded beginning of the request's body. A body that cannot be decoded yields nothing, or what could
 // be decoded.
-func (p *Proxy) look(b *body, encoding string) func(yield func([]byte) bool) {
+func (x *exchange) look() func(yield func([]byte) bool) {
+	encoding := x.in.Header.Get("Content-Encoding")
 	if encoding == "" || strings.EqualFold(encoding, "identity") {
-		return b.each
+		return x.body.each
 	}
 	return func(yield func([]byte) bool) {
-		decoder, release, err := p.decoders.reader(encoding, b.keptReader())
+		decoder, release, err := x.proxy.decoders.reader(encoding, x.body.keptReader())
 		if err != nil {
 			return
 		}
 		defer release()
-		buffer := p.pieces.copies.Get().(*[]byte)
-		defer p.pieces.copies.Put(buffer)
-		pieces(decoder, *buffer)(yield)
+		buffer := x.proxy.buffers.copies.Get().(*[]byte)
+		defer x.proxy.buffers.copies.Put(buffer)
+		readPieces(decoder, *buffer)(yield)
 	}
 }

@@ -57,12 +57,7 @@ func (a *attempt) evidence(resp *http.Response, committed bool) *providerv1.Clas
 func (a *attempt) requestFields() map[string]string {
 	e := &a.profile.exposure
 	scan := newFieldScan(e.fieldPointers, nil)
-	for piece := range a.proxy.look(a.body, a.in.Header.Get("Content-Encoding")) {
-		if !scan.feed(piece) {
-			break
-		}
-	}
-	scan.finish()
+	scan.all(a.look())
 	fields := map[string]string{}
 	for i, f := range scan.values {
 		if f.ok {

@@ -85,7 +85,7 @@ func (x *exchange) serve() {
 	if !x.body.replayable() {
 		x.record(Event{Operation: "passive", Reason: "replay_memory"})
 	}
-	x.who = x.profile.identify(x.in.Header, x.proxy.look(x.body, x.in.Header.Get("Content-Encoding")))
+	x.who = x.profile.identify(x.in.Header, x.look())
 	if x.kind == providerv1.RouteKind_ROUTE_KIND_TURN && x.who.work != "" && x.profile.placedWork[x.who.work] {
 		x.kind = providerv1.RouteKind_ROUTE_KIND_PLACED
 	}
@@ -130,8 +130,7 @@ func (x *exchange) streaming() bool {
 	if x.body == nil {
 		return false
 	}
-	rules := &x.profile.streaming
-	return rules.extract(x.in.Header, x.proxy.look(x.body, x.in.Header.Get("Content-Encoding")))[0] == "true"
+	return x.profile.streaming.extract(x.in.Header, x.look())[ruleStreaming] == "true"
 }
 
 // renewWrite gives the client time for one more write.

@@ -115,6 +115,16 @@ func scanBytes(document []byte, wanted ...pointer) []field {
 	return s.values
 }
 
+// all scans a document that comes in pieces, no further than needed.
+func (s *fieldScan) all(pieces func(yield func([]byte) bool)) {
+	for piece := range pieces {
+		if !s.feed(piece) {
+			break
+		}
+	}
+	s.finish()
+}
+
 // feed takes the next piece and reports whether more is wanted.
 func (s *fieldScan) feed(p []byte) bool {
 	for len(p) > 0 && s.state != scanEnd {

@@ -23,11 +23,13 @@ const (
 	maxDecoded = 32 << 20
 )
 
-// Places of the lists in a profile's identity rules.
+// Places of the lists in a profile's identity rules, and in its streaming rules.
 const (
 	ruleSession = iota
 	ruleModel
 	ruleWork
+
+	ruleStreaming = 0
 )
 
 // extractor finds one value in a request.
@@ -168,12 +170,7 @@ func (r *rules) extract(h http.Header, body func(yield func([]byte) bool)) []str
 		}
 		return true
 	}
-	for piece := range body {
-		if !scan.feed(piece) {
-			break
-		}
-	}
-	scan.finish()
+	scan.all(body)
 	for i := range scan.values {
 		// What was not found is absent: the rules behind it have their turn.
 		scan.values[i].ok = true
@@ -240,8 +237,8 @@ func sessionHash(key string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// pieces reads r in pieces, at most maxDecoded bytes. What cannot be read ends it.
-func pieces(r io.Reader, buffer []byte) func(yield func([]byte) bool) {
+// readPieces reads r piece by piece, at most maxDecoded bytes. What cannot be read ends it.
+func readPieces(r io.Reader, buffer []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for left := maxDecoded; left > 0; {
 			n, err := r.Read(buffer[:min(len(buffer), left)])

@@ -70,39 +70,51 @@ func compileProfile(provider string, p *providerv1.Profile) (*Profile, error) {
 }
 
 func (p *Profile) compileIdentity(identity *providerv1.Identity) error {
-	lists := []struct {
-		name       string
-		extractors []*providerv1.Extractor
+	var session, model, work, streaming, unread []extractor
+	for _, list := range []struct {
+		name     string
+		declared []*providerv1.Extractor
+		into     *[]extractor
 	}{
-		{"session", identity.GetSession()}, {"model", identity.GetModel()}, {"work", identity.GetWork()},
-		{"streaming", identity.GetStreaming()}, {"parent", identity.GetParent()}, {"subagent", identity.GetSubagent()},
-	}
-	compiled := make([][]extractor, len(lists))
-	for i, list := range lists {
-		if len(list.extractors) > maxExtractors {
-			return fmt.Errorf("%s: more than %d rules", list.name, maxExtractors)
+		{"session", identity.GetSession(), &session}, {"model", identity.GetModel(), &model}, {"work", identity.GetWork(), &work},
+		{"streaming", identity.GetStreaming(), &streaming},
+		// Reserved: what they would find changes nothing yet.
+		{"parent", identity.GetParent(), &unread}, {"subagent", identity.GetSubagent(), &unread},
+	} {
+		compiled, err := compileExtractors(list.declared)
+		if err != nil {
+			return fmt.Errorf("%s%w", list.name, err)
 		}
-		for j, declared := range list.extractors {
-			e, err := compileExtractor(declared)
-			if err != nil {
-				return fmt.Errorf("%s[%d]: %w", list.name, j, err)
-			}
-			compiled[i] = append(compiled[i], e)
-		}
+		*list.into = compiled
 	}
 	if len(identity.GetPlacedWork()) > maxNames {
 		return fmt.Errorf("placed_work: more than %d", maxNames)
 	}
 	p.placedWork = make(map[string]bool, len(identity.GetPlacedWork()))
-	for _, work := range identity.GetPlacedWork() {
-		p.placedWork[work] = true
+	for _, kind := range identity.GetPlacedWork() {
+		p.placedWork[kind] = true
 	}
 	if len(p.placedWork) == 0 {
-		compiled[ruleWork] = nil
+		work = nil
 	}
-	p.identity = newRules(compiled[ruleSession], compiled[ruleModel], compiled[ruleWork])
-	p.streaming = newRules(compiled[3])
+	p.identity = newRules(session, model, work)
+	p.streaming = newRules(streaming)
 	return nil
+}
+
+func compileExtractors(declared []*providerv1.Extractor) ([]extractor, error) {
+	if len(declared) > maxExtractors {
+		return nil, fmt.Errorf(": more than %d rules", maxExtractors)
+	}
+	compiled := make([]extractor, len(declared))
+	for i, d := range declared {
+		e, err := compileExtractor(d)
+		if err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
+		compiled[i] = e
+	}
+	return compiled, nil
 }
 
 // headerPolicy names headers in their canonical form.

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ type KeyChecker interface {
 	Allowed(provider, key string) bool
 }
 
-// Limits bound what clients and upstreams may ask of the daemon. A zero field takes the default.
+// Limits bound what clients and upstreams may ask of the daemon. A field that is not above zero takes the default.
 type Limits struct {
 	// Body of one request, in bytes.
 	Body int64
@@ -71,7 +72,7 @@ type Limits struct {
 	AdapterTime time.Duration
 }
 
-// DefaultLimits are used for what Limits leaves zero.
+// DefaultLimits are used for what Limits leaves out.
 func DefaultLimits() Limits {
 	return Limits{
 		Body:         64 << 20,
@@ -89,7 +90,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// withDefaults fills what is zero.
+// withDefaults fills what is left out.
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	fill(&l.Body, d.Body)
@@ -132,7 +133,7 @@ type Proxy struct {
 	connections *connectionLimit
 	transports  *transports
 	memory      memory
-	pieces      *piecePool
+	buffers     *piecePool
 	decoders    decoders
 	detours     detours
 	judged      judgements
@@ -151,18 +152,34 @@ func (r *requestIDs) next() string {
 	return r.process + "-" + strconv.FormatUint(r.count.Add(1), 16)
 }
 
+// missing names the first option that is needed and not there, empty if none is.
+func (o *Options) missing() string {
+	for _, option := range []struct {
+		name string
+		set  bool
+	}{
+		{"State", o.State != nil}, {"Adapters", o.Adapters != nil}, {"Events", o.Events != nil}, {"Clock", o.Clock != nil},
+		{"Logger", o.Logger != nil}, {"Providers", o.Providers != nil}, {"Ready", o.Ready != nil},
+	} {
+		if !option.set {
+			return option.name
+		}
+	}
+	return ""
+}
+
 // New returns a Proxy that serves nothing yet.
 func New(o Options) (*Proxy, error) {
-	switch {
-	case o.State == nil, o.Adapters == nil, o.Events == nil, o.Clock == nil, o.Logger == nil, o.Providers == nil, o.Ready == nil:
-		return nil, errors.New("build proxy: an option is missing")
-	case o.Keys == nil && !o.AuthNone:
+	if name := o.missing(); name != "" {
+		return nil, fmt.Errorf("build proxy: option %s is missing", name)
+	}
+	if o.Keys == nil && !o.AuthNone {
 		return nil, errors.New("build proxy: no client keys, and auth is not none")
 	}
 	p := &Proxy{
 		state: o.State, adapters: o.Adapters, events: o.Events, clock: o.Clock, log: o.Logger, keys: o.Keys,
 		providers: o.Providers, ready: o.Ready, location: o.Location,
-		transports: newTransports(), pieces: newPiecePool(), connections: newConnectionLimit(),
+		transports: newTransports(), buffers: newPiecePool(), connections: newConnectionLimit(),
 	}
 	for _, host := range o.Hosts {
 		p.hosts = append(p.hosts, strings.ToLower(host))

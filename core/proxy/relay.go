@@ -76,8 +76,8 @@ func unbounded(resp *http.Response) bool { return resp.ContentLength < 0 }
 
 // copyBody copies the rest of an answer's body to the client.
 func (x *exchange) copyBody(resp *http.Response) error {
-	buffer := x.proxy.pieces.copies.Get().(*[]byte)
-	defer x.proxy.pieces.copies.Put(buffer)
+	buffer := x.proxy.buffers.copies.Get().(*[]byte)
+	defer x.proxy.buffers.copies.Put(buffer)
 	for {
 		n, err := resp.Body.Read(*buffer)
 		if n > 0 {

@@ -37,7 +37,7 @@ type stream struct {
 }
 
 func (a *attempt) newStream(resp *http.Response) *stream {
-	return &stream{attempt: a, resp: resp, from: a.proxy.pieces.read(resp.Body), scan: newScanner(&a.profile.grammar)}
+	return &stream{attempt: a, resp: resp, from: a.proxy.buffers.read(resp.Body), scan: newScanner(&a.profile.grammar)}
 }
 
 // run reads the stream to its end, or until the request goes elsewhere. It gives back what it held however that ends, but

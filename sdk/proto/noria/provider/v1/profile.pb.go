@@ -408,10 +408,11 @@ func (x *Route) GetLocal() *Answer {
 
 // Identity holds ordered rules; the first hit wins, no hit means absent.
 type Identity struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Session  []*Extractor           `protobuf:"bytes,1,rep,name=session,proto3" json:"session,omitempty"`
-	Parent   []*Extractor           `protobuf:"bytes,2,rep,name=parent,proto3" json:"parent,omitempty"`
-	Subagent []*Extractor           `protobuf:"bytes,3,rep,name=subagent,proto3" json:"subagent,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session []*Extractor           `protobuf:"bytes,1,rep,name=session,proto3" json:"session,omitempty"`
+	// Reserved, as subagent: the host checks the rules and does not read what they find.
+	Parent   []*Extractor `protobuf:"bytes,2,rep,name=parent,proto3" json:"parent,omitempty"`
+	Subagent []*Extractor `protobuf:"bytes,3,rep,name=subagent,proto3" json:"subagent,omitempty"`
 	// Kind of work that the client says this request is.
 	Work []*Extractor `protobuf:"bytes,4,rep,name=work,proto3" json:"work,omitempty"`
 	// Kinds of work that are PLACED although their route is a TURN.
