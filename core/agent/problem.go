@@ -37,6 +37,8 @@ func PluginRemedy(name, reason string) string {
 		return "See that there is room in the state directory, and that this user may write there."
 	case plugin.ReasonDescribe, plugin.ReasonProtocol, plugin.ReasonHandshake:
 		return "It was run with the argument \"describe\" and is perhaps no adapter for Noria, or one that needs something to run: \"noria plugins test PATH\" tells more."
+	case plugin.ReasonSigner:
+		return fmt.Sprintf("Use a version of plugin %q that leases credentials, or a version of Noria that signs requests.", name)
 	case plugin.ReasonIdentity:
 		return "Name the plugin's own provider, or set path to the adapter of this one."
 	case plugin.ReasonExecFailed:

@@ -138,7 +138,7 @@ func reasons(r Reason) bool {
 	case "exited", "start_timeout", "exec_failed", "copy_failed", "not_found", "untrusted_file", "unpinned",
 		"digest_mismatch", "handshake_malformed", "handshake_version", "handshake_network", "handshake_address",
 		"handshake_protocol", "handshake_certificate", "connect_failed", "describe_failed", "init_failed",
-		"identity_mismatch", "protocol_mismatch", "config_refused", "configure_failed", "profile_invalid", "health_lost",
+		"identity_mismatch", "protocol_mismatch", "signer_unsupported", "config_refused", "configure_failed", "profile_invalid", "health_lost",
 		"crash_loop", "reattach_failed":
 		return true
 	}

@@ -40,10 +40,17 @@ func checkDescription(d *pluginv1.DescribeResponse, spec Spec) *Failure {
 		return bad("configuration schema of the adapter is not valid")
 	case spec.Provider != "" && d.GetProvider() != spec.Provider:
 		return &Failure{Reason: ReasonIdentity, Detail: "adapter serves another provider than the one it is configured for", Permanent: true}
+	case slices.Contains(d.GetServices(), wire.ServiceSigner):
+		return unsigned()
 	case d.GetHandshakeVersion() != 0 && d.GetHandshakeVersion() != uint32(wire.Handshake.ProtocolVersion):
 		return &Failure{Reason: ReasonHandshakeVersion, Detail: "adapter was built for another protocol version", Permanent: true}
 	}
 	return nil
+}
+
+// unsigned refuses an adapter whose provider wants every request signed: the host would send them unsigned.
+func unsigned() *Failure {
+	return &Failure{Reason: ReasonSigner, Detail: "adapter signs requests, which this version of Noria does not do", Permanent: true}
 }
 
 func schemaOK(s *pluginv1.Schema) bool {

@@ -162,9 +162,6 @@ func (a *account) use(now time.Time) {
 	}
 }
 
-// Provider that it serves.
-func (c *Client) Provider() string { return c.provider }
-
 // Profile is the last profile received; ok is false while there never was one. It must not be changed.
 func (c *Client) Profile() (profile *providerv1.Profile, ok bool) {
 	profile = c.profile.Load()
@@ -173,12 +170,6 @@ func (c *Client) Profile() (profile *providerv1.Profile, ok bool) {
 
 // Ready reports whether the adapter can be called now.
 func (c *Client) Ready() bool { return c.current.Load() != nil }
-
-// Offers reports whether the adapter that is ready now serves the service, by full name.
-func (c *Client) Offers(service string) bool {
-	i := c.current.Load()
-	return i != nil && i.offers(service)
-}
 
 func (c *Client) enabled(name string) (*account, error) {
 	if a := (*c.accounts.Load())[name]; a != nil {

@@ -161,23 +161,6 @@ func (c *Client) LaunchCommand(ctx context.Context, req *providerv1.LaunchComman
 	return command, err
 }
 
-// SignRequest gives the headers that depend on one request.
-func (c *Client) SignRequest(ctx context.Context, account, method, path string, bodySHA256 [32]byte) ([]wire.Header, error) {
-	if _, err := c.enabled(account); err != nil {
-		return nil, err
-	}
-	var headers []wire.Header
-	req := &providerv1.SignRequestRequest{Account: account, Method: method, Path: path, BodySha256: bodySHA256[:]}
-	err := c.invoke(ctx, c.timing.call, wire.ServiceSigner, "SignRequest", func(ctx context.Context, i *instance) error {
-		got, err := providerv1.NewSignerClient(i.conn).SignRequest(ctx, req)
-		if err == nil {
-			headers, err = leaseHeaders(got.GetSet())
-		}
-		return err
-	})
-	return headers, err
-}
-
 // invokeFor makes a call about an account that is configured.
 func (c *Client) invokeFor(ctx context.Context, account, service, method string, call func(context.Context, *instance) error) error {
 	return c.invoke(ctx, c.timing.call, service, method, func(ctx context.Context, i *instance) error {

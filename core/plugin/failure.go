@@ -36,7 +36,9 @@ const (
 	// ReasonIdentity: it serves another provider than the one it is configured for.
 	ReasonIdentity Reason = "identity_mismatch"
 	// ReasonProtocol: it does not serve what every adapter must.
-	ReasonProtocol  Reason = "protocol_mismatch"
+	ReasonProtocol Reason = "protocol_mismatch"
+	// ReasonSigner: it signs requests, which this host asks nobody to do.
+	ReasonSigner    Reason = "signer_unsupported"
 	ReasonConfig    Reason = "config_refused"
 	ReasonConfigure Reason = "configure_failed"
 	ReasonProfile   Reason = "profile_invalid"

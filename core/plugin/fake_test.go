@@ -204,9 +204,17 @@ func (f *fakeAdapter) description() *pluginv1.DescribeResponse {
 	}
 	return &pluginv1.DescribeResponse{
 		Name: "fake", Version: "1.2.3", SdkVersion: "0.0.0", Provider: "fake",
-		Services:    []string{wire.ServicePlugin, wire.ServiceProvider, wire.ServiceQuota, wire.ServiceAuth},
+		Services:    append([]string{wire.ServicePlugin, wire.ServiceProvider, wire.ServiceQuota, wire.ServiceAuth}, f.signer("Describe")...),
 		Environment: []string{"FAKE_SETTING", "FAKE_API_KEY"},
 	}
+}
+
+// signer is the service of that name where it is told to offer it.
+func (f *fakeAdapter) signer(at string) []string {
+	if f.actions["signs"] != at {
+		return nil
+	}
+	return []string{wire.ServiceSigner}
 }
 
 func (f *fakeAdapter) Describe(ctx context.Context, _ *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
@@ -214,7 +222,7 @@ func (f *fakeAdapter) Describe(ctx context.Context, _ *pluginv1.DescribeRequest)
 }
 
 func (f *fakeAdapter) Init(ctx context.Context, _ *pluginv1.InitRequest) (*pluginv1.InitResponse, error) {
-	return &pluginv1.InitResponse{PluginServices: f.description().GetServices()}, f.act(ctx, "Init")
+	return &pluginv1.InitResponse{PluginServices: append(f.description().GetServices(), f.signer("Init")...)}, f.act(ctx, "Init")
 }
 
 func (f *fakeAdapter) ValidateConfig(ctx context.Context, req *pluginv1.ValidateConfigRequest) (*pluginv1.ValidateConfigResponse, error) {

@@ -123,6 +123,19 @@ func TestAdapterForAnotherProviderIsRefused(t *testing.T) {
 	}
 }
 
+// Its requests would go out unsigned.
+func TestAdapterThatSignsIsRefused(t *testing.T) {
+	for _, at := range []string{"Init", "Describe"} {
+		t.Run(at, func(t *testing.T) {
+			b := newBench(t, quick(), Hooks{})
+			var f *Failure
+			if err := b.apply(b.fake(fakeConfig{}, "signs="+at)); !errors.As(err, &f) || f.Reason != ReasonSigner || !f.Permanent {
+				t.Errorf("apply: %v", err)
+			}
+		})
+	}
+}
+
 func TestSpecsThatCannotBeToldApartAreRefused(t *testing.T) {
 	b := newBench(t, quick(), Hooks{})
 	spec := b.fake(fakeConfig{})

@@ -197,6 +197,9 @@ func (l *launcher) greet(ctx context.Context, i *instance) *Failure {
 	if !namesOnly(i.services, maxServices) || !i.offers(wire.ServicePlugin) || !i.offers(wire.ServiceProvider) {
 		return &Failure{Reason: ReasonProtocol, Detail: "adapter does not serve what every adapter must", Permanent: true}
 	}
+	if i.offers(wire.ServiceSigner) {
+		return unsigned()
+	}
 	if f := l.step(ctx, i, ReasonInit, "Describe", func(ctx context.Context) (err error) {
 		i.description, err = api.Describe(ctx, &pluginv1.DescribeRequest{})
 		return err
