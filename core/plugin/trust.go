@@ -77,12 +77,8 @@ func checkDirectories(dir, top string) *Failure {
 		if err != nil {
 			return untrusted("directory of the executable cannot be read")
 		}
-		sticky := info.Mode()&fs.ModeSticky != 0
-		if writableByOthers(info) && (inside || !sticky) {
-			return untrusted("directory of the executable is writable by others")
-		}
-		if !ownedByUsOrRoot(info) {
-			return untrusted("directory of the executable belongs to somebody else")
+		if f := judgeDirectory(info, inside); f != nil {
+			return f
 		}
 		if dir == top {
 			inside = false
@@ -95,11 +91,27 @@ func checkDirectories(dir, top string) *Failure {
 	}
 }
 
+func judgeDirectory(info fs.FileInfo, inside bool) *Failure {
+	sticky := info.Mode()&fs.ModeSticky != 0
+	switch {
+	case writableByOthers(info) && (inside || !sticky):
+		return untrusted("directory of the executable is writable by others")
+	case !ownedByUsOrRoot(info):
+		return untrusted("directory of the executable belongs to somebody else")
+	}
+	return nil
+}
+
 func (c *Catalog) checkFile(file *os.File, bundled bool) *Failure {
 	info, err := file.Stat()
-	switch {
-	case err != nil:
+	if err != nil {
 		return untrusted("executable cannot be examined")
+	}
+	return c.judgeFile(info, bundled)
+}
+
+func (c *Catalog) judgeFile(info fs.FileInfo, bundled bool) *Failure {
+	switch {
 	case !info.Mode().IsRegular():
 		return untrusted("executable is not a regular file")
 	case info.Size() > maxExecutable:

@@ -2,9 +2,12 @@ package plugin
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -150,36 +153,62 @@ func digestOfText(text string) string {
 	return digest
 }
 
-func TestDirectoryOfSomebodyElseIsNotTrusted(t *testing.T) {
-	if os.Getuid() != 0 {
-		// Only root can give a file away; for others the owner check is met by /proc, which is root's and so trusted.
-		return
-	}
-	s := newShelf(t)
-	path := s.file(s.plugins, "p", 0o755)
-	for name, what := range map[string]string{"file": path, "directory": s.plugins} {
-		t.Run(name, func(t *testing.T) {
-			must(t, os.Chown(what, 12345, -1))
-			defer func() { must(t, os.Chown(what, 0, -1)) }()
-			if _, f := s.catalog.trusted(Spec{Path: path, Dev: true}); f == nil || f.Reason != ReasonUntrustedFile {
-				t.Errorf("got %v", f)
-			}
-		})
-	}
+// owned is what is known of a file that may be somebody else's.
+type owned struct {
+	mode     fs.FileMode
+	uid, gid uint32
 }
 
-func TestGroupMayWriteOnlyIfItIsTheOwnersOwn(t *testing.T) {
-	if os.Getuid() != 0 {
-		return // groups can be chosen by root only
-	}
-	s := newShelf(t)
-	path := s.file(s.plugins, "p", 0o775)
-	if _, f := s.catalog.trusted(Spec{Path: path}); f != nil {
-		t.Errorf("private group: %v", f)
-	}
-	must(t, os.Chown(path, 0, 12345))
-	if _, f := s.catalog.trusted(Spec{Path: path}); f == nil {
-		t.Error("shared group may write, and is trusted")
+func (owned) Name() string             { return "" }
+func (owned) Size() int64              { return 0 }
+func (o owned) Mode() fs.FileMode      { return o.mode }
+func (owned) ModTime() time.Time       { return time.Time{} }
+func (o owned) IsDir() bool            { return o.mode.IsDir() }
+func (o owned) Sys() any               { return &syscall.Stat_t{Uid: o.uid, Gid: o.gid} }
+func (o owned) String() string         { return fmt.Sprintf("%v of %d:%d", o.mode, o.uid, o.gid) }
+func (o owned) by(uid uint32) owned    { o.uid, o.gid = uid, uid; return o }
+func (o owned) group(gid uint32) owned { o.gid = gid; return o }
+
+func TestWhoCouldHaveChangedAFileOrDirectory(t *testing.T) {
+	us := uint32(os.Getuid())
+	const root, other = 0, 12345
+	file := func(mode fs.FileMode) owned { return owned{mode: mode}.by(us) }
+	dir := func(mode fs.FileMode) owned { return owned{mode: fs.ModeDir | mode}.by(us) }
+	c := &Catalog{bundledOwner: int(us)}
+	plain := func(o owned) *Failure { return c.judgeFile(o, false) }
+	bundled := func(o owned) *Failure { return c.judgeFile(o, true) }
+	inside := func(o owned) *Failure { return judgeDirectory(o, true) }
+	above := func(o owned) *Failure { return judgeDirectory(o, false) }
+	for _, test := range []struct {
+		what  string
+		judge func(owned) *Failure
+		of    owned
+		ok    bool
+	}{
+		{"file", plain, file(0o755), true},
+		{"file of root", plain, file(0o755).by(root), true},
+		{"file of another", plain, file(0o755).by(other), false},
+		{"file for the owner's group", plain, file(0o775), true},
+		{"file for a shared group", plain, file(0o775).group(us + 1), false},
+		{"file for all", plain, file(0o757), false},
+		{"file that cannot be run", plain, file(0o644), false},
+		{"directory instead of a file", plain, dir(0o755), false},
+		{"bundled", bundled, file(0o755), true},
+		{"bundled of another", bundled, file(0o755).by(other), false},
+		{"directory", inside, dir(0o755), true},
+		{"directory of root", inside, dir(0o755).by(root), true},
+		{"directory of another", inside, dir(0o755).by(other), false},
+		{"directory for the owner's group", inside, dir(0o775), true},
+		{"directory for a shared group", inside, dir(0o775).group(us + 1), false},
+		{"directory for all", inside, dir(0o777), false},
+		{"sticky directory for all", inside, dir(0o777 | fs.ModeSticky), false},
+		{"directory above for all", above, dir(0o777), false},
+		{"sticky directory above for all", above, dir(0o777 | fs.ModeSticky).by(root), true},
+		{"sticky directory above of another", above, dir(0o777 | fs.ModeSticky).by(other), false},
+	} {
+		if f := test.judge(test.of); (f == nil) != test.ok || f != nil && f.Reason != ReasonUntrustedFile {
+			t.Errorf("%s, %s: %v", test.what, test.of, f)
+		}
 	}
 }
 
