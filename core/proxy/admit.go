@@ -158,7 +158,7 @@ func (x *exchange) findRoute() bool {
 	case r.refuseUpgrade && x.asksToUpgrade():
 		return x.refuse(requireHTTP)
 	case r.kind == providerv1.RouteKind_ROUTE_KIND_LOCAL:
-		x.answer(r.local, blanks{request: x.id, now: x.proxy.clock.Now()})
+		x.answer(r.local, placeholderValues{request: x.id, now: x.proxy.clock.Now()})
 		return false
 	}
 	return true
@@ -216,7 +216,7 @@ func (x *exchange) refuse(why refusal) bool {
 		x.w.Header().Set("Connection", "Upgrade, close")
 		x.w.Header().Set("Upgrade", "HTTP/1.1")
 	}
-	x.answer(shape, blanks{sentence: why.sentence, request: x.id, now: x.proxy.clock.Now()})
+	x.answer(shape, placeholderValues{sentence: why.sentence, request: x.id, now: x.proxy.clock.Now()})
 	x.record(Event{Operation: "refused", Status: shape.status, Outcome: "refused", Reason: why.reason})
 	return false
 }

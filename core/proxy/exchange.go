@@ -137,8 +137,8 @@ func (x *exchange) streaming() bool {
 func (x *exchange) renewWrite() { _ = x.control.SetWriteDeadline(time.Now().Add(x.limits.WriteTime)) }
 
 // answer gives an answer of our own.
-func (x *exchange) answer(t *template, b blanks) {
-	header, body := t.render(b)
+func (x *exchange) answer(t *template, v placeholderValues) {
+	header, body := t.render(v)
 	x.write(t.status, header, body)
 }
 

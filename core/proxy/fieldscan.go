@@ -44,6 +44,10 @@ func compilePointer(s string) (pointer, error) {
 // fieldScan finds the scalar values at a few pointers in a JSON document that is fed piece by piece, and skips
 // everything else. It does not validate: a document that is no JSON gives no fields, or fewer. The first value at a
 // pointer counts. Its memory does not grow with the document.
+//
+// It is our own because of what a request of 2 MB costs: a parse makes it 9 to 12 times as dear, a token reader still
+// looks at every token, and libraries that skip want the document in one piece, which a body in pooled pieces or behind a
+// decoder is not.
 type fieldScan struct {
 	wanted []pointer
 	values []field

@@ -94,7 +94,7 @@ func TestWhatAProfileDoesNotDeclareHasAPlainAnswer(t *testing.T) {
 	p := compiled(t, "acme", &providerv1.Profile{Routes: []*providerv1.Route{
 		{Method: "POST", Path: "/x", Kind: providerv1.RouteKind_ROUTE_KIND_TURN},
 	}})
-	header, body := p.fallbacks.unavailable.render(blanks{sentence: "say \"why\"\nnow"})
+	header, body := p.fallbacks.unavailable.render(placeholderValues{sentence: "say \"why\"\nnow"})
 	if p.fallbacks.wrongKey.status != 401 || p.fallbacks.unavailable.status != 503 || header.Get("X-Should-Retry") != "false" {
 		t.Errorf("wrong key %d, unavailable %d, %v", p.fallbacks.wrongKey.status, p.fallbacks.unavailable.status, header)
 	}
@@ -112,7 +112,7 @@ func TestTemplatesAreFilledForTheirPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	header, body := template.render(blanks{sentence: "a \"b\"\r\né {{request}}", request: "r-1", resetsAt: resets, now: resets.Add(-90e9)})
+	header, body := template.render(placeholderValues{sentence: "a \"b\"\r\né {{request}}", request: "r-1", resetsAt: resets, now: resets.Add(-90e9)})
 	if got := header.Get("x-said"); got != `a "b"??? {{request}}` {
 		t.Errorf("header %q, want printable ASCII", got)
 	}
@@ -122,7 +122,7 @@ func TestTemplatesAreFilledForTheirPlace(t *testing.T) {
 	if want := `{"m":"a \"b\"\r\né {{request}}","r":"r-1"}`; string(body) != want {
 		t.Errorf("body %s, want %s", body, want)
 	}
-	header, _ = template.render(blanks{})
+	header, _ = template.render(placeholderValues{})
 	if got := header.Get("x-reset"); got != "//" {
 		t.Errorf("reset without a time %q, want nothing between the slashes", got)
 	}

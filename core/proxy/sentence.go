@@ -16,7 +16,8 @@ type causePhrase struct {
 	one, more string
 }
 
-// causePhrases are in the order in which they are told.
+// causePhrases are in the order in which they are told. An adapter that is away keeps all accounts, and has an answer of
+// its own.
 var causePhrases = []causePhrase{
 	{providerv1.Cause_CAUSE_QUOTA, "has used up its quota", "have used up their quota"},
 	{providerv1.Cause_CAUSE_AUTH, "is signed out", "are signed out"},
@@ -26,7 +27,6 @@ var causePhrases = []causePhrase{
 	{providerv1.Cause_CAUSE_CREDENTIAL, "cannot get its credential now", "cannot get their credential now"},
 	{providerv1.Cause_CAUSE_TRIED, "was tried without success", "were tried without success"},
 	{providerv1.Cause_CAUSE_DISABLED, "is disabled", "are disabled"},
-	{providerv1.Cause_CAUSE_ADAPTER_AWAY, "waits for its adapter", "wait for their adapter"},
 }
 
 // unavailableSentence tells in plain words why nobody can serve, until when, and what to do. It is one line of ASCII:

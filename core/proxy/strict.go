@@ -9,7 +9,9 @@ import (
 )
 
 // strictListener makes connections refuse request headers that net/http would accept although two programs could read
-// them differently: a length beside a transfer coding, two lengths, any coding but chunked, folded lines.
+// them differently: a length beside a transfer coding, two lengths, any coding but chunked, folded lines. net/http drops the
+// length, joins the lines and serves the request; what stands in front of the daemon may have counted otherwise, and then
+// the end of one request is the beginning of another that nobody checked. A handler sees nothing of it any more.
 type strictListener struct{ net.Listener }
 
 func (l strictListener) Accept() (net.Conn, error) {

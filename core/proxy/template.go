@@ -24,14 +24,14 @@ const (
 
 // template is an answer of our own in the client's shape, with placeholders.
 type template struct {
-	status  int
-	headers []*providerv1.Header
-	body    []byte
-	holed   bool
+	status          int
+	headers         []*providerv1.Header
+	body            []byte
+	hasPlaceholders bool
 }
 
-// blanks are what the placeholders stand for.
-type blanks struct {
+// placeholderValues are what the placeholders stand for.
+type placeholderValues struct {
 	sentence string
 	// resetsAt is zero when unknown.
 	resetsAt time.Time
@@ -48,7 +48,7 @@ type fallbacks struct {
 // client of either kind stop.
 func plain(status int) *template {
 	return &template{
-		status: status, holed: true,
+		status: status, hasPlaceholders: true,
 		headers: []*providerv1.Header{{Name: "Content-Type", Value: "application/json"}, {Name: "X-Should-Retry", Value: "false"}},
 		body:    []byte(`{"type":"error","error":{"type":"noria_error","message":"{{sentence}}"}}`),
 	}
@@ -90,7 +90,7 @@ func compileTemplate(a *providerv1.Answer) (*template, error) {
 	case len(a.GetBody()) > maxAnswerBody:
 		return nil, fmt.Errorf("body: more than %d bytes", maxAnswerBody)
 	}
-	holed := bytes.Contains(a.GetBody(), []byte("{{"))
+	hasPlaceholders := bytes.Contains(a.GetBody(), []byte("{{"))
 	for i, h := range a.GetHeaders() {
 		if !httpguts.ValidHeaderFieldName(h.GetName()) || !httpguts.ValidHeaderFieldValue(h.GetValue()) || len(h.GetValue()) > maxAnswerHeader {
 			return nil, fmt.Errorf("headers[%d]: not a header", i)
@@ -98,36 +98,36 @@ func compileTemplate(a *providerv1.Answer) (*template, error) {
 		if name := canonicalHeader(h.GetName()); hopByHop[name] || name == "Content-Length" || name == "Set-Cookie" {
 			return nil, fmt.Errorf("headers[%d]: belongs to the connection", i)
 		}
-		holed = holed || strings.Contains(h.GetValue(), "{{")
+		hasPlaceholders = hasPlaceholders || strings.Contains(h.GetValue(), "{{")
 	}
-	return &template{status: status, headers: a.GetHeaders(), body: a.GetBody(), holed: holed}, nil
+	return &template{status: status, headers: a.GetHeaders(), body: a.GetBody(), hasPlaceholders: hasPlaceholders}, nil
 }
 
-// render fills the blanks.
-func (t *template) render(b blanks) (header http.Header, body []byte) {
+// render fills the placeholders.
+func (t *template) render(v placeholderValues) (header http.Header, body []byte) {
 	header = make(http.Header, len(t.headers)+3)
 	inHeader, inBody := strings.NewReplacer(), strings.NewReplacer()
-	if t.holed {
-		inHeader, inBody = b.replacer(printableASCII(b.sentence)), b.replacer(inJSON(b.sentence))
+	if t.hasPlaceholders {
+		inHeader, inBody = v.replacer(printableASCII(v.sentence)), v.replacer(inJSON(v.sentence))
 	}
 	for _, h := range t.headers {
 		header.Add(h.GetName(), inHeader.Replace(h.GetValue()))
 	}
-	if !t.holed {
+	if !t.hasPlaceholders {
 		return header, t.body
 	}
 	return header, []byte(inBody.Replace(string(t.body)))
 }
 
-func (b blanks) replacer(sentence string) *strings.Replacer {
+func (v placeholderValues) replacer(sentence string) *strings.Replacer {
 	var unix, seconds, rfc3339 string
-	if !b.resetsAt.IsZero() {
-		unix = strconv.FormatInt(b.resetsAt.Unix(), 10)
-		seconds = strconv.FormatInt(max(int64(b.resetsAt.Sub(b.now)/time.Second), 0), 10)
-		rfc3339 = b.resetsAt.UTC().Format(time.RFC3339)
+	if !v.resetsAt.IsZero() {
+		unix = strconv.FormatInt(v.resetsAt.Unix(), 10)
+		seconds = strconv.FormatInt(max(int64(v.resetsAt.Sub(v.now)/time.Second), 0), 10)
+		rfc3339 = v.resetsAt.UTC().Format(time.RFC3339)
 	}
 	return strings.NewReplacer("{{sentence}}", sentence, "{{reset_unix}}", unix, "{{reset_seconds}}", seconds,
-		"{{reset_rfc3339}}", rfc3339, "{{request}}", b.request)
+		"{{reset_rfc3339}}", rfc3339, "{{request}}", v.request)
 }
 
 // inJSON escapes for the inside of a JSON string.

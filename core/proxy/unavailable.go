@@ -3,12 +3,14 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/noria-dev/noria/core/placement"
+	"github.com/noria-dev/noria/core/quota"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
 
@@ -79,7 +81,7 @@ func (a *attempt) refusedByAccount(status int) {
 // adapterAway answers when a lease is needed and the adapter cannot give one.
 func (x *exchange) adapterAway() {
 	now := x.proxy.clock.Now()
-	x.answer(x.profile.fallbacks.adapterAway, blanks{
+	x.answer(x.profile.fallbacks.adapterAway, placeholderValues{
 		sentence: fmt.Sprintf("Noria cannot serve this request: the %s adapter is not ready. See noria plugins list.", x.provider),
 		now:      now, request: x.id,
 	})
@@ -100,7 +102,7 @@ func (x *exchange) ownAnswer(r reply, outcome, reason string) {
 			shape = x.profile.fallbacks.unavailableUntil
 		}
 	}
-	x.answer(shape, blanks{sentence: r.sentence, resetsAt: r.forecast.At, now: now, request: x.id})
+	x.answer(shape, placeholderValues{sentence: r.sentence, resetsAt: r.forecast.At, now: now, request: x.id})
 	x.recordOwn(outcome, reason)
 }
 
@@ -130,16 +132,15 @@ func (x *exchange) shaped(r reply, now time.Time) (*template, bool) {
 		x.proxy.log.Warn("answer of adapter not usable", "provider", x.provider, "request", x.id, "error", err)
 		return nil, false
 	}
-	shape.holed = false
+	shape.hasPlaceholders = false
 	return shape, true
 }
 
 func causeList(counts map[providerv1.Cause]int) []*providerv1.CauseCount {
 	var list []*providerv1.CauseCount
-	for cause, n := range counts {
-		list = append(list, &providerv1.CauseCount{Cause: cause, Accounts: int32(n)})
+	for _, cause := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, &providerv1.CauseCount{Cause: cause, Accounts: int32(counts[cause])})
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Cause < list[j].Cause })
 	return list
 }
 
@@ -147,26 +148,29 @@ func causeList(counts map[providerv1.Cause]int) []*providerv1.CauseCount {
 func causeCounts(words map[string]int) map[providerv1.Cause]int {
 	counts := map[providerv1.Cause]int{}
 	for word, n := range words {
-		cause := providerv1.Cause_CAUSE_TRIED
-		switch word {
-		case "quota":
-			cause = providerv1.Cause_CAUSE_QUOTA
-		case "auth":
-			cause = providerv1.Cause_CAUSE_AUTH
-		case "not_entitled", "model":
-			cause = providerv1.Cause_CAUSE_NOT_ENTITLED
-		case "disabled":
-			cause = providerv1.Cause_CAUSE_DISABLED
-		case "throttle":
-			cause = providerv1.Cause_CAUSE_THROTTLED
-		case "network":
-			cause = providerv1.Cause_CAUSE_NETWORK
-		case "credential":
-			cause = providerv1.Cause_CAUSE_CREDENTIAL
-		}
-		counts[cause] += n
+		counts[causeOf(word)] += n
 	}
 	return counts
+}
+
+func causeOf(word string) providerv1.Cause {
+	switch word {
+	case string(quota.CauseQuota):
+		return providerv1.Cause_CAUSE_QUOTA
+	case string(quota.CauseAuth):
+		return providerv1.Cause_CAUSE_AUTH
+	case string(quota.CauseNotEntitled), placement.FilteredModel:
+		return providerv1.Cause_CAUSE_NOT_ENTITLED
+	case string(quota.CauseThrottle):
+		return providerv1.Cause_CAUSE_THROTTLED
+	case string(quota.CauseNetwork):
+		return providerv1.Cause_CAUSE_NETWORK
+	case string(quota.CauseCredential):
+		return providerv1.Cause_CAUSE_CREDENTIAL
+	case placement.FilteredDisabled:
+		return providerv1.Cause_CAUSE_DISABLED
+	}
+	return providerv1.Cause_CAUSE_TRIED
 }
 
 func forecastKind(k placement.ForecastKind) providerv1.ForecastKind {
