@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -17,14 +18,19 @@ const (
 	maxObservedEvents = 16
 )
 
-// exposed gives the headers that the profile exposes, cut to the bounds. Cookies and credentials never are.
+// exposed gives the headers that the profile exposes, cut to the bounds, in the order of their names. No profile may
+// expose a credential or a cookie: see compileExposure.
 func exposed(h http.Header, names *names) []*providerv1.Header {
-	var out []*providerv1.Header
-	for name, values := range h {
-		if !names.match(name) || name == "Set-Cookie" {
-			continue
+	var matching []string
+	for name := range h {
+		if names.match(name) {
+			matching = append(matching, name)
 		}
-		for _, value := range values {
+	}
+	slices.Sort(matching)
+	out := make([]*providerv1.Header, 0, len(matching))
+	for _, name := range matching {
+		for _, value := range h[name] {
 			if len(out) == maxExposedHeaders {
 				return out
 			}
@@ -39,14 +45,9 @@ func (a *attempt) evidence(resp *http.Response, committed bool) *providerv1.Clas
 	e := &a.profile.exposure
 	out := &providerv1.ClassifyRequest{
 		Account: a.account.Name, Model: a.who.model, Route: a.kind, Status: int32(resp.StatusCode),
-		ResponseHeaders: exposed(resp.Header, &e.responseHeaders), Committed: committed,
-		ObservedAt: timestamppb.New(a.proxy.clock.Now()),
+		RequestHeaders: exposed(a.in.Header, &e.requestHeaders), ResponseHeaders: exposed(resp.Header, &e.responseHeaders),
+		Committed: committed, ObservedAt: timestamppb.New(a.proxy.clock.Now()),
 	}
-	request := a.in.Header.Clone()
-	for _, name := range append(credentialHeaders[:len(credentialHeaders):len(credentialHeaders)], a.profile.headers.credentials...) {
-		request.Del(name)
-	}
-	out.RequestHeaders = exposed(request, &e.requestHeaders)
 	if len(e.fieldPointers) > 0 {
 		out.RequestFields = a.requestFields()
 	}

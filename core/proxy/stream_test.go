@@ -94,6 +94,23 @@ func TestExposureLimitsWhatTheAdapterSees(t *testing.T) {
 	}
 }
 
+func TestWhichHeadersAreExposedDependsOnTheirNamesOnly(t *testing.T) {
+	h := http.Header{"Set-Cookie": {"secret"}, "Other": {"x"}, "X-A-Long": {strings.Repeat("v", maxExposedValue+1)}}
+	for i := range 2 * maxExposedHeaders {
+		h.Set(fmt.Sprintf("X-B-%03d", i), "v")
+	}
+	all, err := compileNames("response_headers", []string{"x-*"}, []string{"Set-Cookie"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		got := exposed(h, &all)
+		if len(got) != maxExposedHeaders || len(got[0].GetValue()) != maxExposedValue || got[1].GetName() != "X-B-000" || got[95].GetName() != "X-B-094" {
+			t.Fatalf("%d headers from %v to %v", len(got), got[0].GetName(), got[len(got)-1].GetName())
+		}
+	}
+}
+
 func TestAStreamThatIsCompressedFlowsUnread(t *testing.T) {
 	r := newRig(t)
 	newRawUpstream(r, func(conn net.Conn, _ int) {
