@@ -52,7 +52,7 @@ type fakeConfig struct {
 	Actions map[string]string `json:"actions,omitempty"`
 	// Refuse the configuration.
 	Refuse bool `json:"refuse,omitempty"`
-	// Version shown in the generation of leases.
+	// Mark shown in the values and the generation of leases.
 	Mark string `json:"mark,omitempty"`
 	// LeaseSeconds that a lease is valid.
 	LeaseSeconds int `json:"lease_seconds,omitempty"`

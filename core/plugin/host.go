@@ -89,7 +89,6 @@ func newHost(options Options, t timing) (*Host, error) {
 		clock:       options.Clock,
 		timing:      t,
 		check:       &answerCheck{redactor: catalog.redactor},
-		generation:  &atomic.Uint64{},
 	}
 	h.ending, h.kill = context.WithCancel(context.Background())
 	h.wakeups.ctx, h.wakeups.cancel = context.WithCancel(context.Background())

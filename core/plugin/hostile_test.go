@@ -101,7 +101,7 @@ func marked(t *testing.T, what string) []int {
 	return pids
 }
 
-// rawBytes are what must not get out of a hostile line: control characters, and its own words.
+// noRaw fails when what must not get out of a hostile line did: control characters, and its own words.
 func noRaw(t testing.TB, where, text string, words ...string) {
 	t.Helper()
 	for _, line := range strings.Split(text, "\n") {

@@ -58,14 +58,14 @@ func (i *instance) account(name string) (*pluginv1.Account, bool) {
 	return nil, false
 }
 
-// condemn ends the instance for a reason that its exit status does not tell.
-func (i *instance) condemn(f *Failure, grace time.Duration) {
+// condemn ends the instance at once, for a reason that its exit status does not tell.
+func (i *instance) condemn(f *Failure) {
 	i.mu.Lock()
 	if i.cause == nil {
 		i.cause = f
 	}
 	i.mu.Unlock()
-	i.process.end(grace)
+	i.process.end(0)
 }
 
 // verdict is why it ended.
@@ -96,7 +96,7 @@ func (i *instance) watchHealth(ctx context.Context, t timing) {
 			continue
 		}
 		if misses++; misses >= t.healthMisses && ctx.Err() == nil {
-			i.condemn(&Failure{Reason: ReasonHealth, Detail: "adapter gave no sign of life"}, 0)
+			i.condemn(&Failure{Reason: ReasonHealth, Detail: "adapter gave no sign of life"})
 			return
 		}
 	}

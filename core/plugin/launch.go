@@ -33,7 +33,7 @@ type launcher struct {
 	clock       clock.Clock
 	timing      timing
 	check       *answerCheck
-	generation  *atomic.Uint64
+	generation  atomic.Uint64
 }
 
 // launch starts an adapter and returns it ready, after takeProfile took its profile. When it fails, or ctx ends, nothing

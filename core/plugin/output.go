@@ -44,22 +44,18 @@ func newOutput(logger hclog.Logger, redactor *events.Redactor) *output {
 
 // drain reads r to its end, line by line.
 func (o *output) drain(r io.Reader) {
-	readLines(r, func(line []byte, cut bool) bool {
-		o.line(line, cut)
-		return true
-	})
+	readLines(r, o.line)
 }
 
-// readLines reads r to its end and hands over each line without its newline, cut to lineBytes. When take returns false
-// the rest is read and dropped.
-func readLines(r io.Reader, take func(line []byte, cut bool) bool) {
+// readLines reads r to its end and hands over each line without its newline, cut to lineBytes.
+func readLines(r io.Reader, take func(line []byte, cut bool)) {
 	buffer := make([]byte, 32<<10)
 	var line []byte
-	cut, taking := false, true
+	cut := false
 	for {
 		n, err := r.Read(buffer)
 		rest := buffer[:n]
-		for taking && len(rest) > 0 {
+		for len(rest) > 0 {
 			end := bytes.IndexByte(rest, '\n')
 			part := rest
 			if end >= 0 {
@@ -72,11 +68,11 @@ func readLines(r io.Reader, take func(line []byte, cut bool) bool) {
 			if end < 0 {
 				break
 			}
-			taking = take(line, cut)
+			take(line, cut)
 			line, cut, rest = line[:0], false, rest[end+1:]
 		}
 		if err != nil {
-			if taking && len(line) > 0 {
+			if len(line) > 0 {
 				take(line, cut)
 			}
 			return

@@ -7,9 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -71,7 +69,7 @@ type process struct {
 
 var _ runner.Runner = (*process)(nil)
 
-// newProcess prepares cmd, whose environment go-plugin filled in; path is what is executed.
+// newProcess prepares cmd, whose environment go-plugin filled in.
 func newProcess(spawner *spawner, out *output, cmd *exec.Cmd, dir string) *process {
 	p := &process{spawner: spawner, output: out, cmd: cmd, dir: dir, grace: termGrace, killGrace: killGrace,
 		reaped: make(chan struct{}), exited: make(chan struct{})}
@@ -163,7 +161,7 @@ func (p *process) readStdout(r io.Reader) {
 		return
 	}
 	seen, refused := false, false
-	readLines(r, func(line []byte, cut bool) bool {
+	readLines(r, func(line []byte, cut bool) {
 		switch {
 		case refused:
 			// What follows a refused handshake may be another one; none of it is shown.
@@ -173,7 +171,6 @@ func (p *process) readStdout(r io.Reader) {
 			seen = true
 			refused = !p.greet(string(line), cut)
 		}
-		return true
 	})
 	if !seen {
 		p.silent()
@@ -359,20 +356,8 @@ func (p *process) exit() string {
 	return p.status
 }
 
-// Diagnose says why a start failed; go-plugin puts it into its error.
-func (p *process) Diagnose(context.Context) string {
-	p.mu.Lock()
-	refused, status := p.refused, p.status
-	p.mu.Unlock()
-	parts := p.output.lastLines()
-	if status != "" {
-		parts = slices.Insert(parts, 0, status)
-	}
-	if refused != nil {
-		parts = slices.Insert(parts, 0, string(refused.Reason))
-	}
-	return strings.Join(parts, "; ")
-}
+// Diagnose tells go-plugin nothing: of its error no more is used than that there is one.
+func (*process) Diagnose(context.Context) string { return "" }
 
 // Stdout gives the handshake line if it was a good one.
 func (p *process) Stdout() io.ReadCloser { return p.lineReader }

@@ -24,8 +24,8 @@ func newSpawner() *spawner {
 	s := &spawner{jobs: make(chan spawnJob), done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
+		// Never unlocked: the thread ends with the goroutine.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
 		for job := range s.jobs {
 			job.result <- start(job.cmd)
 		}
