@@ -3,11 +3,11 @@ package agent
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/noria-dev/noria/core/config"
+	"github.com/noria-dev/noria/core/plugin"
 	"github.com/noria-dev/noria/core/quota"
 	"github.com/noria-dev/noria/core/state"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
@@ -89,14 +89,7 @@ func reduced(before, after []state.AccountConfig) (left []state.AccountConfig) {
 func (a *adapters) setWindows(provider string, profile *providerv1.Profile) {
 	clocks := map[string]declared{}
 	for _, account := range profile.GetAccounts() {
-		d := declared{unmetered: account.GetUnmetered()}
-		for _, w := range account.GetWindows() {
-			d.windows = append(d.windows, quota.Declaration{
-				ID: w.GetWindowId(), Kind: windowKind(w.GetKind()), Models: w.GetModels(), Label: w.GetLabel(),
-				Length: time.Duration(w.GetLengthSeconds()) * time.Second,
-			})
-		}
-		clocks[account.GetAccount()] = d
+		clocks[account.GetAccount()] = declared{windows: plugin.Declarations(account), unmetered: account.GetUnmetered()}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,9 +101,4 @@ func (a *adapters) declaredFor(id quota.AccountID) (declared, time.Duration) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.windows[id.Provider][id.Name], a.lags[id.Provider]
-}
-
-// windowKind gives the protocol's word without its prefix, which is the word of package quota.
-func windowKind(kind providerv1.WindowKind) quota.Kind {
-	return quota.Kind(strings.ToLower(strings.TrimPrefix(kind.String(), "WINDOW_KIND_")))
 }

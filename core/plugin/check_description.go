@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -167,4 +168,16 @@ func (c *answerCheck) accountProfile(given *providerv1.AccountProfile) *provider
 			LengthSeconds: int64(d.Length.Seconds()), Models: d.Models, Label: d.Label})
 	}
 	return out
+}
+
+// Declarations are the windows that an account has by a profile that OnProfile was given, in package quota's words.
+func Declarations(account *providerv1.AccountProfile) []quota.Declaration {
+	var windows []quota.Declaration
+	for _, w := range account.GetWindows() {
+		windows = append(windows, quota.Declaration{
+			ID: w.GetWindowId(), Kind: windowKinds[w.GetKind()], Models: w.GetModels(), Label: w.GetLabel(),
+			Length: time.Duration(w.GetLengthSeconds()) * time.Second,
+		})
+	}
+	return windows
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -378,5 +379,20 @@ func TestHostileTelemetryOfAPlugin(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+func TestEveryKindOfWindowHasItsWord(t *testing.T) {
+	for number, name := range providerv1.WindowKind_name {
+		kind := providerv1.WindowKind(number)
+		account := &providerv1.AccountProfile{Windows: []*providerv1.WindowDeclaration{{WindowId: "w", Kind: kind, LengthSeconds: 60, Models: []string{"m"}, Label: "l"}}}
+		var want quota.Kind
+		if kind != providerv1.WindowKind_WINDOW_KIND_UNSPECIFIED {
+			want = quota.Kind(strings.ToLower(strings.TrimPrefix(name, "WINDOW_KIND_")))
+		}
+		got := Declarations(account)[0]
+		if got.Kind != want || got.ID != "w" || got.Length != time.Minute || !slices.Equal(got.Models, []string{"m"}) || got.Label != "l" {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
