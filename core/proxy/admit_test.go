@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/noria-dev/noria/core/internal/upstream"
@@ -232,14 +233,16 @@ func TestBothLoopbackNamesAndConfiguredNamesAreOurs(t *testing.T) {
 }
 
 func TestARequestWaitsForAnAdapterThatIsJustStarting(t *testing.T) {
-	r := newRig(t)
-	late := &lateAdapters{fakeAdapters: r.adapters, profile: compiled(t, "claude", claudeProfile())}
-	r.proxy.adapters = late
-	late.asksUntilReady.Store(3)
-	wantServed(t, r.do(turn("s1")))
-	if got := late.asksUntilReady.Load(); got > 0 {
-		t.Errorf("%d asks were left", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := newBubbleRig(t, goodStream)
+		late := &lateAdapters{fakeAdapters: r.adapters, profile: compiled(t, "claude", claudeProfile())}
+		r.proxy.adapters = late
+		late.asksUntilReady.Store(3)
+		wantServed(t, r.do(turn("s1")))
+		if got := late.asksUntilReady.Load(); got > 0 {
+			t.Errorf("%d asks were left", got)
+		}
+	})
 }
 
 // lateAdapters have a profile only when they were asked for it often enough.
@@ -254,9 +257,15 @@ func (l *lateAdapters) Profile(string) (*Profile, bool) {
 }
 
 func TestAnAdapterThatNeverBecameReadyIsSaidSo(t *testing.T) {
-	r := newRig(t, withLimits(Limits{AdapterTime: 10 * time.Millisecond}))
-	wantOwn(t, r.do(call{path: "/late/v1/messages"}), 503, "the adapter of this provider is not ready")
-	wantOwn(t, r.do(withoutKey(call{path: "/late/v1/messages"})), 400, "client key is missing or wrong")
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := newBubbleRig(t, goodStream)
+		began := time.Now()
+		wantOwn(t, r.do(call{path: "/late/v1/messages"}), 503, "the adapter of this provider is not ready")
+		if waited := time.Since(began); waited != DefaultLimits().AdapterTime {
+			t.Errorf("waited for %v, want %v", waited, DefaultLimits().AdapterTime)
+		}
+		wantOwn(t, r.do(withoutKey(call{path: "/late/v1/messages"})), 400, "client key is missing or wrong")
+	})
 }
 
 func TestBodiesAreBounded(t *testing.T) {

@@ -24,10 +24,10 @@ import (
 )
 
 // BenchmarkAgainstBareProxy measures what a streamed turn costs through nothing, through a bare httputil.ReverseProxy
-// and through the daemon's proxy over its real state, in one run: time to the first byte (ttfb), and the CPU time of the
+// and through the daemon's proxy over its real state, in one run: the time to the first byte (ttfb), the CPU time of the
 // whole process per request (client, proxy and upstream together, so that differences count), and the share of streams
-// that did not arrive whole. "closed" keeps as many
-// clients busy as there are processors; "low" sends one request every two milliseconds, where wake-ups are what costs.
+// that did not arrive whole. "closed" keeps as many clients busy as there are processors; "low" sends one request every
+// two milliseconds, where wake-ups are what costs.
 func BenchmarkAgainstBareProxy(b *testing.B) {
 	for _, size := range []struct {
 		name  string

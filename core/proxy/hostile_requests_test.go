@@ -13,8 +13,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -178,50 +180,47 @@ func TestExpectIsAnsweredHereAndNotForwarded(t *testing.T) {
 func TestABodyWithoutProgressIsGivenUpAndReservesNothing(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		send func(conn net.Conn, stop <-chan struct{})
+		send func(conn net.Conn)
 	}{
-		{"nothing comes", func(net.Conn, <-chan struct{}) {}},
-		{"a byte now and then", func(conn net.Conn, stop <-chan struct{}) {
-			drip := time.NewTicker(5 * time.Millisecond)
-			defer drip.Stop()
+		{"nothing comes", func(net.Conn) {}},
+		{"a byte now and then", func(conn net.Conn) {
 			for {
-				select {
-				case <-drip.C:
-					if _, err := conn.Write([]byte("x")); err != nil {
-						return
-					}
-				case <-stop:
+				time.Sleep(time.Second)
+				if _, err := conn.Write([]byte("x")); err != nil {
 					return
 				}
 			}
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, withLimits(Limits{BodyTime: 50 * time.Millisecond}))
-			conn, err := net.Dial("tcp", r.addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			fmt.Fprintf(conn, "POST /claude/v1/messages HTTP/1.1\r\nHost: %s\r\nX-Noria-Key: %s\r\nContent-Length: 1000\r\n\r\n", r.addr, testKey)
-			stop, dripped := make(chan struct{}), make(chan struct{})
-			go func() { defer close(dripped); tt.send(conn, stop) }()
-			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			close(stop)
-			<-dripped
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
-			if resp.StatusCode != http.StatusRequestTimeout {
-				t.Errorf("status %d, want 408", resp.StatusCode)
-			}
-			if used := r.proxy.memory.used.Load(); used != 0 {
-				t.Errorf("%d bytes of memory are still taken", used)
-			}
-			if got := r.upstream.Requests(); len(got) != 0 {
-				t.Errorf("reached upstream: %+v", got)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				r, u := newBubbleRig(t, goodStream)
+				conn, err := r.dial(t.Context(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(conn, "POST /claude/v1/messages HTTP/1.1\r\nHost: %s\r\nX-Noria-Key: %s\r\nContent-Length: 1000\r\n\r\n", r.addr, testKey)
+				began := time.Now()
+				var sending sync.WaitGroup
+				sending.Go(func() { tt.send(conn) })
+				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				waited := time.Since(began)
+				conn.Close()
+				sending.Wait()
+				if resp.StatusCode != http.StatusRequestTimeout || waited != DefaultLimits().BodyTime {
+					t.Errorf("status %d after %v, want 408 after %v", resp.StatusCode, waited, DefaultLimits().BodyTime)
+				}
+				synctest.Wait()
+				if used := r.proxy.memory.used.Load(); used != 0 {
+					t.Errorf("%d bytes of memory are still taken", used)
+				}
+				if n := u.count(); n != 0 {
+					t.Errorf("%d requests reached upstream", n)
+				}
+			})
 		})
 	}
 }

@@ -72,7 +72,8 @@ func newBubbleRig(t testing.TB, answer func(conn net.Conn, n int), adjust ...fun
 		transport.DialContext = upstream.dial
 		r.proxy.transports.byProvider[provider] = transport
 	}
-	r.client = &http.Client{Transport: &http.Transport{DisableCompression: true, DialContext: listener.dial}}
+	r.dial = listener.dial
+	r.client = &http.Client{Transport: &http.Transport{DisableCompression: true, DialContext: r.dial}}
 	r.serve(listener)
 	return r, startRawUpstream(r, upstream, answer)
 }

@@ -45,6 +45,8 @@ type rig struct {
 	clock    *clock.Fake
 	addr     string
 	client   *http.Client
+	// dial connects to the proxy of a rig without sockets.
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // newRig starts a proxy over three accounts of claude and two of codex. adjust may change the options.
