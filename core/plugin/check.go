@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/noria-dev/noria/core/events"
+	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/quota"
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
@@ -42,11 +43,13 @@ func (c *answerCheck) text(s string, limit int) string {
 	if c.redactor.Text(s) != s {
 		return events.Redacted
 	}
-	return printable(s, limit)
+	return printable.Line(s, limit)
 }
 
 // sentence makes one line for people.
-func (c *answerCheck) sentence(s string) string { return printable(c.redactor.Text(s), maxSentence) }
+func (c *answerCheck) sentence(s string) string {
+	return printable.Line(c.redactor.Text(s), maxSentence)
+}
 
 func badAnswer(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBadAnswer, fmt.Sprintf(format, args...))
@@ -79,7 +82,7 @@ func (c *answerCheck) verdict(answer *providerv1.ClassifyResponse, asked *provid
 	if v.Scope == providerv1.Scope_SCOPE_MODEL {
 		v.Rejection.Model = model
 	}
-	if id := answer.GetWindowId(); isPrintable(id, maxIDBytes) {
+	if id := answer.GetWindowId(); printable.IsLine(id, maxIDBytes) {
 		v.Rejection.WindowID = c.text(id, maxIDBytes)
 	}
 	if clears, given := timeOf(answer.GetClearsAt()); given && clears.After(now) && clears.Sub(now) <= maxClears {
@@ -143,7 +146,7 @@ func (c *answerCheck) lease(answer *providerv1.LeaseResponse, now time.Time) (wi
 	if !isUpstream(given.GetBaseUrl()) {
 		return wire.Lease{}, badAnswer("base URL is neither https nor http on loopback")
 	}
-	if !isPrintable(given.GetGeneration(), maxGeneration) {
+	if !printable.IsLine(given.GetGeneration(), maxGeneration) {
 		return wire.Lease{}, badAnswer("generation of the lease")
 	}
 	lease := wire.Lease{BaseURL: given.GetBaseUrl(), Generation: given.GetGeneration(), ValidUntil: now.Add(leaseCap)}
@@ -223,7 +226,7 @@ func mayLease(name string) bool {
 // isUpstream reports whether a credential may go there.
 func isUpstream(text string) bool {
 	_, err := wire.ParseUpstream(text)
-	return err == nil && isPrintable(text, maxBaseURL)
+	return err == nil && printable.IsLine(text, maxBaseURL)
 }
 
 // answer reads an HTTP answer in the client's own shape.
@@ -282,7 +285,7 @@ func (c *answerCheck) models(given *providerv1.ListModelsResponse, now time.Time
 		ReadAt:        observedAt(given.GetReadAt(), now),
 	}
 	for _, m := range given.GetModels()[:min(len(given.GetModels()), maxCatalog)] {
-		if m.GetId() == "" || !isPrintable(m.GetId(), maxModelBytes) {
+		if m.GetId() == "" || !printable.IsLine(m.GetId(), maxModelBytes) {
 			continue
 		}
 		model := Model{

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/quota"
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
@@ -33,7 +34,7 @@ func checkDescription(d *pluginv1.DescribeResponse, spec Spec) *Failure {
 		return bad("adapter has no valid name")
 	case !wire.IsName(d.GetProvider()):
 		return bad("adapter names no valid provider")
-	case !isPrintable(d.GetVersion(), maxIDBytes), !isPrintable(d.GetSdkVersion(), maxIDBytes):
+	case !printable.IsLine(d.GetVersion(), maxIDBytes), !printable.IsLine(d.GetSdkVersion(), maxIDBytes):
 		return bad("version of the adapter is not printable")
 	case !namesOnly(d.GetServices(), maxServices), !namesOnly(d.GetEnvironment(), maxServices):
 		return bad("services or environment of the adapter are not names")
@@ -59,7 +60,7 @@ func schemaOK(s *pluginv1.Schema) bool {
 		return false
 	}
 	for _, a := range s.GetAttributes() {
-		if !envPattern.MatchString(a.GetName()) || !isPrintable(a.GetDoc(), maxDoc) || !isPrintable(a.GetDefaultJson(), maxDoc) {
+		if !envPattern.MatchString(a.GetName()) || !printable.IsLine(a.GetDoc(), maxDoc) || !printable.IsLine(a.GetDefaultJson(), maxDoc) {
 			return false
 		}
 		if _, known := pluginv1.AttributeType_name[int32(a.GetType())]; !known || a.GetType() == pluginv1.AttributeType_ATTRIBUTE_TYPE_UNSPECIFIED {
@@ -70,7 +71,7 @@ func schemaOK(s *pluginv1.Schema) bool {
 }
 
 func namesOnly(names []string, most int) bool {
-	return len(names) <= most && !slices.ContainsFunc(names, func(n string) bool { return n == "" || !isPrintable(n, maxPatternText) })
+	return len(names) <= most && !slices.ContainsFunc(names, func(n string) bool { return n == "" || !printable.IsLine(n, maxPatternText) })
 }
 
 // profile bounds a profile and leaves out what is about accounts that are not configured. What its rules mean is judged
@@ -113,7 +114,7 @@ func (c *answerCheck) profile(p *providerv1.Profile, config *pluginv1.Config) (*
 
 func (c *answerCheck) route(r *providerv1.Route) *Failure {
 	bad := &Failure{Reason: ReasonProfile, Detail: "route of the profile is not valid", Permanent: true}
-	if !isPrintable(r.GetMethod(), maxIDBytes) || r.GetPath() == "" || r.GetPath()[0] != '/' || !isPrintable(r.GetPath(), maxPatternText) {
+	if !printable.IsLine(r.GetMethod(), maxIDBytes) || r.GetPath() == "" || r.GetPath()[0] != '/' || !printable.IsLine(r.GetPath(), maxPatternText) {
 		return bad
 	}
 	if _, known := providerv1.RouteKind_name[int32(r.GetKind())]; !known || r.GetKind() == providerv1.RouteKind_ROUTE_KIND_UNSPECIFIED {
@@ -134,7 +135,7 @@ func exposureOK(e *providerv1.Exposure) bool {
 
 func streamOK(s *providerv1.StreamGrammar) bool {
 	_, known := providerv1.Framing_name[int32(s.GetFraming())]
-	return known && isPrintable(s.GetTypePointer(), maxPatternText) &&
+	return known && printable.IsLine(s.GetTypePointer(), maxPatternText) &&
 		namesOnly(s.GetPreamble(), maxNames) && namesOnly(s.GetInspected(), maxNames) && namesOnly(s.GetTelemetry(), maxNames) &&
 		namesOnly(s.GetTerminal(), maxNames) && namesOnly(s.GetAccepted(), maxNames)
 }

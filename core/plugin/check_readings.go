@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/quota"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
@@ -123,7 +124,7 @@ func (c *answerCheck) reading(w *providerv1.Window, natural quota.Source, sentAt
 
 // declaration checks what names a window. sound is false when its length is broken.
 func (c *answerCheck) declaration(id string, kind providerv1.WindowKind, seconds int64, models []string, label string) (d quota.Declaration, sound, ok bool) {
-	if id == "" || !isPrintable(id, maxIDBytes) {
+	if id == "" || !printable.IsLine(id, maxIDBytes) {
 		return d, false, false
 	}
 	if d.Kind, ok = windowKinds[kind]; !ok {

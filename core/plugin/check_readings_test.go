@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/noria-dev/noria/core/events"
+	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/quota"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
@@ -200,7 +201,7 @@ func sane(t rapid.TB, readings []quota.Reading) {
 			t.Fatalf("length %v, observed %v", r.Length, r.ObservedAt)
 		}
 		for _, text := range append([]string{r.ID, r.Label, string(r.State), string(r.Kind), string(r.Source)}, r.Models...) {
-			if !isPrintable(text, maxModelBytes) {
+			if !printable.IsLine(text, maxModelBytes) {
 				t.Fatalf("text %q", text)
 			}
 		}

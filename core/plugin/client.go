@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/noria-dev/noria/core/internal/clock"
+	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/quota"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 	"github.com/noria-dev/noria/sdk/wire"
@@ -175,7 +176,7 @@ func (c *Client) enabled(name string) (*account, error) {
 	if a := (*c.accounts.Load())[name]; a != nil {
 		return a, nil
 	}
-	return nil, fmt.Errorf("%w account %s/%s", ErrUnknown, c.provider, printable(name, maxIDBytes))
+	return nil, fmt.Errorf("%w account %s/%s", ErrUnknown, c.provider, printable.Line(name, maxIDBytes))
 }
 
 // present returns the instance, nil while there is none, and what is closed when that changes.

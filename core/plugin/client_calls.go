@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/quota"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 	"github.com/noria-dev/noria/sdk/wire"
@@ -165,7 +166,7 @@ func (c *Client) LaunchCommand(ctx context.Context, req *providerv1.LaunchComman
 func (c *Client) invokeFor(ctx context.Context, account, service, method string, call func(context.Context, *instance) error) error {
 	return c.invoke(ctx, c.timing.call, service, method, func(ctx context.Context, i *instance) error {
 		if _, ok := i.account(account); !ok {
-			return fmt.Errorf("%w account %s/%s", ErrUnknown, c.provider, printable(account, maxIDBytes))
+			return fmt.Errorf("%w account %s/%s", ErrUnknown, c.provider, printable.Line(account, maxIDBytes))
 		}
 		return call(ctx, i)
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-plugin"
 
+	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/sdk/wire"
 )
 
@@ -23,7 +24,7 @@ const maxSocketPath = 103
 // certificate. Nothing of the line gets into the failure.
 func checkHandshake(line, dir string) *Failure {
 	fields := strings.Split(line, "|")
-	if !isPrintable(line, lineBytes) || len(fields) < 5 || len(fields) > 7 {
+	if !printable.IsLine(line, lineBytes) || len(fields) < 5 || len(fields) > 7 {
 		return malformed()
 	}
 	switch {

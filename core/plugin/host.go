@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/noria-dev/noria/core/internal/clock"
+	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/quota"
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
 )
@@ -203,7 +204,7 @@ func (h *Host) showClients() {
 func (h *Host) acceptable(spec Spec, taken map[string]bool) error {
 	switch {
 	case !namePattern.MatchString(spec.Name), !namePattern.MatchString(spec.Provider):
-		return fmt.Errorf("apply plugin %q for provider %q: not a name", printable(spec.Name, maxIDBytes), printable(spec.Provider, maxIDBytes))
+		return fmt.Errorf("apply plugin %q for provider %q: not a name", printable.Line(spec.Name, maxIDBytes), printable.Line(spec.Provider, maxIDBytes))
 	case taken[spec.Name]:
 		return fmt.Errorf("apply plugin %s: named twice", spec.Name)
 	}
@@ -349,7 +350,7 @@ func (h *Host) Client(provider string) (*Client, error) {
 	if c := (*h.clients.Load())[provider]; c != nil {
 		return c, nil
 	}
-	return nil, fmt.Errorf("%w provider %s", ErrUnknown, printable(provider, maxIDBytes))
+	return nil, fmt.Errorf("%w provider %s", ErrUnknown, printable.Line(provider, maxIDBytes))
 }
 
 // List returns all adapters, by name, as they were when last started; it looks at no file.
@@ -381,7 +382,7 @@ func (h *Host) Restart(ctx context.Context, name string) error {
 	a := h.adapters[name]
 	h.mu.Unlock()
 	if a == nil {
-		return fmt.Errorf("%w plugin %s", ErrUnknown, printable(name, maxIDBytes))
+		return fmt.Errorf("%w plugin %s", ErrUnknown, printable.Line(name, maxIDBytes))
 	}
 	select {
 	case err := <-a.supervisor.restart():

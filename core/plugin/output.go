@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/noria-dev/noria/core/events"
+	"github.com/noria-dev/noria/core/internal/printable"
 )
 
 // Bounds of what an adapter may write.
@@ -124,7 +125,7 @@ func (o *output) admit(now time.Time) (unsaid uint64, ok bool) {
 }
 
 func (o *output) keep(message string) {
-	message = printable(message, keptLineBytes)
+	message = printable.Line(message, keptLineBytes)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.last) == keptLines {
@@ -153,7 +154,7 @@ func (o *output) droppedLines() uint64 {
 }
 
 func (o *output) clean(text string, limit int) string {
-	return printable(o.redactor.Text(text), limit)
+	return printable.Line(o.redactor.Text(text), limit)
 }
 
 // parse reads a line of hclog's JSON form; any other line is its own message.
@@ -172,7 +173,7 @@ func (o *output) parse(raw []byte) (level hclog.Level, message string, pairs []a
 	message = o.value(entry["@message"])
 	keys := make([]string, 0, len(entry))
 	for key := range entry {
-		if !strings.HasPrefix(key, "@") && isPrintable(key, 32) {
+		if !strings.HasPrefix(key, "@") && printable.IsLine(key, 32) {
 			keys = append(keys, key)
 		}
 	}
