@@ -133,17 +133,7 @@ func (s *Store) reviveSessions(txn *memdb.Txn) error {
 	}
 	s.clock = wallClock{latest: latest, recovered: true}
 	active := func(r *bindingRow) bool { return latest.Sub(r.LastUsed) < quota.ActivePeriodGap }
-	for rest := rows; len(rest) > 0; { // bindings of a session follow each other
-		key := rest[0].Session
-		end := slices.IndexFunc(rest, func(r *bindingRow) bool { return r.Session != key })
-		if end < 0 {
-			end = len(rest)
-		}
-		if slices.ContainsFunc(rest[:end], active) {
-			s.resume(key, rest[:end])
-		}
-		rest = rest[end:]
-	}
+	s.resumeLive(rows, active)
 	recent := slices.DeleteFunc(rows, func(r *bindingRow) bool { return latest.Sub(r.LastUsed) >= cadenceHorizon })
 	slices.SortStableFunc(recent, func(a, b *bindingRow) int { return a.LastUsed.Compare(b.LastUsed) })
 	for _, r := range recent {
@@ -157,6 +147,28 @@ func (s *Store) reviveSessions(txn *memdb.Txn) error {
 		}
 	}
 	return nil
+}
+
+// resumeLive takes up the sessions that have an active binding, with all their bindings.
+func (s *Store) resumeLive(rows []*bindingRow, active func(*bindingRow) bool) {
+	live := 0
+	for _, r := range rows {
+		if active(r) {
+			live++
+		}
+	}
+	s.live, s.periods.marks = make(map[string]*liveSession, live), make([]periodMark, 0, live)
+	for len(rows) > 0 { // bindings of a session follow each other
+		key := rows[0].Session
+		end := slices.IndexFunc(rows, func(r *bindingRow) bool { return r.Session != key })
+		if end < 0 {
+			end = len(rows)
+		}
+		if slices.ContainsFunc(rows[:end], active) {
+			s.resume(key, rows[:end])
+		}
+		rows = rows[end:]
+	}
 }
 
 // countBindings lists all bindings by session and model, and tells when the last was used.
