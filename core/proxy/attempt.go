@@ -56,6 +56,7 @@ func (a *attempt) run() step {
 		return a.noLease(err)
 	}
 	a.lease = lease
+	a.attempts++
 	return a.try()
 }
 
@@ -79,6 +80,8 @@ func (a *attempt) once() step {
 		return a.failed(resp)
 	case resp.StatusCode >= 300:
 		return a.redirected(resp)
+	case resp.StatusCode < 200:
+		return a.protocolChanged(resp)
 	}
 	return a.succeeded(resp)
 }

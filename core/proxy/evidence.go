@@ -86,9 +86,9 @@ func (a *attempt) decoded(resp *http.Response, beginning []byte) []byte {
 }
 
 // observe hands over what an answer tells of the account's windows. It calls nobody: the adapter is asked later. An
-// answer to the client's own credential tells of its own account.
+// answer to the client's own credential tells of its own account, and a refusal of what is no turn of limits of its own.
 func (a *attempt) observe(resp *http.Response, events []*providerv1.Event) {
-	if a.own() {
+	if a.own() || a.kind != providerv1.RouteKind_ROUTE_KIND_TURN && resp.StatusCode >= http.StatusBadRequest {
 		return
 	}
 	headers := exposed(resp.Header, &a.profile.exposure.responseHeaders)

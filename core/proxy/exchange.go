@@ -36,7 +36,8 @@ type exchange struct {
 	// began is when the last byte of the request had been read.
 	began time.Time
 
-	// attempts made, and the accounts of those that ended.
+	// attempts at the upstream, and the accounts of those that ended. One without a lease is no attempt at the upstream: it
+	// costs nobody anything.
 	attempts int
 	tried    []quota.AccountID
 	// failover that waits for the account that takes the request.

@@ -52,11 +52,7 @@ func (f *failure) blocks() bool { return f.judged && f.verdict.blocks() }
 
 // failed goes on after an answer of status 400 or more.
 func (a *attempt) failed(resp *http.Response) step {
-	beginning, err := a.beginningOf(resp)
-	if err != nil {
-		resp.Body.Close()
-		return a.networkFailed(err, &connection{})
-	}
+	beginning, cut := a.beginningOf(resp)
 	f := &failure{
 		status:  resp.StatusCode,
 		discard: func() { resp.Body.Close() },
@@ -69,22 +65,19 @@ func (a *attempt) failed(resp *http.Response) step {
 	evidence := a.evidence(resp, false)
 	evidence.Evidence = &providerv1.ClassifyRequest_Body{Body: a.decoded(resp, beginning)}
 	a.judge(a.ctx, f, evidence)
+	if cut != nil && len(beginning) == 0 && !f.blocks() {
+		f.discard()
+		return a.networkFailed(cut, &connection{})
+	}
 	return a.goOn(f)
 }
 
-// beginningOf reads as much of a failed answer as may be exposed. The rest stays in the body.
-func (a *attempt) beginningOf(resp *http.Response) ([]byte, error) {
-	// A cut body is relayed as far as it came; only one that stands still is given up.
-	stalled := time.AfterFunc(failureBodyTime, a.cancel)
+// beginningOf reads as much of a failed answer as may be exposed. The rest stays in the body. A body that is cut or stands
+// still is judged and relayed as far as it came: its header was an answer.
+func (a *attempt) beginningOf(resp *http.Response) (beginning []byte, cut error) {
+	stalled := time.AfterFunc(failureBodyTime, func() { resp.Body.Close() })
 	defer stalled.Stop()
-	beginning, err := io.ReadAll(io.LimitReader(resp.Body, int64(max(a.profile.exposure.errorBody, smallPiece))))
-	if a.ctx.Err() != nil {
-		return nil, a.ctx.Err()
-	}
-	if err != nil && len(beginning) == 0 {
-		return nil, err
-	}
-	return beginning, nil
+	return io.ReadAll(io.LimitReader(resp.Body, int64(max(a.profile.exposure.errorBody, smallPiece))))
 }
 
 // judge asks the adapter what a failure means. It stays unjudged when no answer comes in time.
@@ -190,13 +183,26 @@ func (a *attempt) networkFailed(err error, conn *connection) step {
 
 // redirected answers for the upstream: a client that followed would take its key along.
 func (a *attempt) redirected(resp *http.Response) step {
+	return a.unanswered(resp, fmt.Sprintf(
+		"The %s service sends this request elsewhere (HTTP %d), where Noria does not take your account's key. See upstream in noria.hcl.",
+		a.provider, resp.StatusCode))
+}
+
+// protocolChanged answers for an upstream that changes the protocol unasked: no answer would follow.
+func (a *attempt) protocolChanged(resp *http.Response) step {
+	return a.unanswered(resp, fmt.Sprintf(
+		"The %s service changed the protocol (HTTP %d), which this request did not ask for. See upstream in noria.hcl.",
+		a.provider, resp.StatusCode))
+}
+
+// unanswered gives an answer of our own in place of one that the client could do nothing with.
+func (a *attempt) unanswered(resp *http.Response, sentence string) step {
 	resp.Body.Close()
 	a.end()
 	a.recordAttempt(resp.StatusCode, "unknown_error", "unknown_error")
 	a.ownAnswer(reply{
-		sentence: fmt.Sprintf("The %s service sends this request elsewhere (HTTP %d), where Noria does not take your account's key. See upstream in noria.hcl.",
-			a.provider, resp.StatusCode),
-		causes: map[providerv1.Cause]int{providerv1.Cause_CAUSE_TRIED: 1},
+		sentence: sentence,
+		causes:   map[providerv1.Cause]int{providerv1.Cause_CAUSE_TRIED: 1},
 	}, "unknown_error", "unknown_error")
 	return finished
 }

@@ -121,7 +121,7 @@ func (x *exchange) failedOver(to *attempt) {
 
 // searchedEnough reports whether no further attempt may begin.
 func (x *exchange) searchedEnough() bool {
-	return x.attempts >= x.limits.Attempts || x.attempts > 0 && x.proxy.clock.Now().Sub(x.began) >= x.limits.AttemptTime
+	return x.attempts >= x.limits.Attempts || len(x.tried) > 0 && x.proxy.clock.Now().Sub(x.began) >= x.limits.AttemptTime
 }
 
 // place asks for an account. No attempt and no error: there is none.
@@ -134,7 +134,6 @@ func (x *exchange) place(detour bool) (*attempt, placement.Decision, error) {
 	if err != nil || !decision.Placed {
 		return nil, decision, err
 	}
-	x.attempts++
 	return newAttempt(x, number, decision, detour), decision, nil
 }
 

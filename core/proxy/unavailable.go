@@ -43,13 +43,13 @@ func (x *exchange) unavailable(f placement.Forecast) {
 
 // searchEnded answers when the bound of attempts, and not the pool, ended the search.
 func (x *exchange) searchEnded() {
-	if x.cutOff == x.attempts {
+	if x.attempts > 0 && x.cutOff == x.attempts {
 		x.unreachable()
 		return
 	}
 	x.ownAnswer(reply{
 		sentence: fmt.Sprintf("Noria stopped after %s for this request without finding one of your %s accounts that can serve it%s. Try again, or see noria status.",
-			counted(x.attempts, "attempt"), x.provider, x.lackingNote()),
+			counted(len(x.tried), "attempt"), x.provider, x.lackingNote()),
 		causes: map[providerv1.Cause]int{providerv1.Cause_CAUSE_TRIED: len(x.tried)},
 	}, "unavailable", "attempts_exhausted")
 }
