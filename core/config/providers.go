@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
+	"github.com/noria-dev/noria/sdk/wire"
 )
 
 type (
@@ -56,7 +57,6 @@ var (
 )
 
 var (
-	pluginName     = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 	accountName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	hexDigest      = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	variableName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -73,7 +73,7 @@ const (
 func (f *File) pluginBlocks(blocks []*pluginBlock) {
 	seen := map[string]hcl.Range{}
 	for _, b := range blocks {
-		if !pluginName.MatchString(b.Name) {
+		if !wire.IsName(b.Name) {
 			f.fail(&b.Header, "Invalid name", "A plugin's name has small letters, digits and dashes, and at most 32 characters.")
 			continue
 		}
@@ -111,7 +111,7 @@ func (f *File) providerBlocks(blocks []*providerBlock) {
 	seen := map[string]hcl.Range{}
 	for _, b := range blocks {
 		switch {
-		case !pluginName.MatchString(b.Name):
+		case !wire.IsName(b.Name):
 			f.fail(&b.Header, "Invalid name", "A provider's name has small letters, digits and dashes, and at most 32 characters.")
 			continue
 		case slices.Contains(reservedRoutes, b.Name):
@@ -122,7 +122,7 @@ func (f *File) providerBlocks(blocks []*providerBlock) {
 		}
 		if b.Plugin == "" {
 			b.Plugin = b.Name
-		} else if !pluginName.MatchString(b.Plugin) {
+		} else if !wire.IsName(b.Plugin) {
 			f.fail(valueRange(b.Remain, "plugin"), "Invalid name", "plugin is the name of a plugin, such as %q.", b.Name)
 		}
 		f.accountBlocks(b)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
+	"github.com/noria-dev/noria/sdk/wire"
 )
 
 // schema is a plugin's schema of one block, checked: it came from outside.
@@ -23,20 +23,16 @@ type schema struct {
 	body *hcl.BodySchema
 }
 
-var attributeName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-
-const maxAttributes = 128
-
 func newSchema(from *pluginv1.Schema, hostNames, hostBlocks []string) (*schema, error) {
 	s := &schema{body: &hcl.BodySchema{}}
-	if len(from.GetAttributes()) > maxAttributes {
-		return nil, fmt.Errorf("it has more than %d attributes", maxAttributes)
+	if len(from.GetAttributes()) > wire.MaxAttributes {
+		return nil, fmt.Errorf("it has more than %d attributes", wire.MaxAttributes)
 	}
 	seen := map[string]bool{}
 	for _, a := range from.GetAttributes() {
 		name := a.GetName()
 		switch {
-		case !attributeName.MatchString(name):
+		case !wire.IsAttribute(name):
 			return nil, errors.New("an attribute's name is not in snake_case")
 		case slices.Contains(hostNames, name):
 			return nil, fmt.Errorf("attribute %q belongs to the host", name)

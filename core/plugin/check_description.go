@@ -15,7 +15,6 @@ import (
 
 // Bounds of descriptions and profiles.
 const (
-	maxAttributes  = 64
 	maxDoc         = 1 << 10
 	maxRoutes      = 64
 	maxNames       = 128
@@ -56,11 +55,11 @@ func unsigned() *Failure {
 }
 
 func schemaOK(s *pluginv1.Schema) bool {
-	if len(s.GetAttributes()) > maxAttributes {
+	if len(s.GetAttributes()) > wire.MaxAttributes {
 		return false
 	}
 	for _, a := range s.GetAttributes() {
-		if !envPattern.MatchString(a.GetName()) || !printable.IsLine(a.GetDoc(), maxDoc) || !printable.IsLine(a.GetDefaultJson(), maxDoc) {
+		if !wire.IsAttribute(a.GetName()) || !printable.IsLine(a.GetDoc(), maxDoc) || !printable.IsLine(a.GetDefaultJson(), maxDoc) {
 			return false
 		}
 		if _, known := pluginv1.AttributeType_name[int32(a.GetType())]; !known || a.GetType() == pluginv1.AttributeType_ATTRIBUTE_TYPE_UNSPECIFIED {

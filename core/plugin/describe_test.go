@@ -95,6 +95,7 @@ func TestDescription(t *testing.T) {
 		{"many services", func(d *pluginv1.DescribeResponse) { d.Services = make([]string, 100) }, false},
 		{"line break in a variable", func(d *pluginv1.DescribeResponse) { d.Environment = []string{"A\nB"} }, false},
 		{"attribute that is no name", func(d *pluginv1.DescribeResponse) { d.ConfigSchema.Attributes[0].Name = "a b" }, false},
+		{"attribute in capitals", func(d *pluginv1.DescribeResponse) { d.ConfigSchema.Attributes[0].Name = "Endpoint" }, false},
 		{"attribute of no type", func(d *pluginv1.DescribeResponse) { d.ConfigSchema.Attributes[0].Type = 0 }, false},
 		{"attribute of a type of tomorrow", func(d *pluginv1.DescribeResponse) { d.ConfigSchema.Attributes[0].Type = 99 }, false},
 		{"escape in a documentation", func(d *pluginv1.DescribeResponse) { d.ConfigSchema.Attributes[0].Doc = "\x1b[2J" }, false},

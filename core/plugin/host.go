@@ -17,6 +17,7 @@ import (
 	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/quota"
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
+	"github.com/noria-dev/noria/sdk/wire"
 )
 
 const (
@@ -203,7 +204,7 @@ func (h *Host) showClients() {
 // acceptable refuses what the host cannot tell apart.
 func (h *Host) acceptable(spec Spec, taken map[string]bool) error {
 	switch {
-	case !namePattern.MatchString(spec.Name), !namePattern.MatchString(spec.Provider):
+	case !wire.IsName(spec.Name), !wire.IsName(spec.Provider):
 		return fmt.Errorf("apply plugin %q for provider %q: not a name", printable.Line(spec.Name, maxIDBytes), printable.Line(spec.Provider, maxIDBytes))
 	case taken[spec.Name]:
 		return fmt.Errorf("apply plugin %s: named twice", spec.Name)

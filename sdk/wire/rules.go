@@ -34,10 +34,19 @@ func IsLoopback(host string) bool {
 	return err == nil && address.Unmap().IsLoopback()
 }
 
-var namePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+// MaxAttributes is how many attributes the schema of a block may have.
+const MaxAttributes = 64
+
+var (
+	namePattern      = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	attributePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+)
 
 // IsName reports whether a text can name a plugin or a provider.
 func IsName(text string) bool { return namePattern.MatchString(text) }
+
+// IsAttribute reports whether a text can name an attribute of a plugin's schema.
+func IsAttribute(text string) bool { return attributePattern.MatchString(text) }
 
 // Scopes lists what an outcome may be about; none: the outcome is not known. The first is taken when an adapter names
 // none and there is no other.
