@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"maps"
 	"os"
 	"runtime"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/noria-dev/noria/core/events"
 	"github.com/noria-dev/noria/core/journal"
 	"github.com/noria-dev/noria/core/placement"
+	"github.com/noria-dev/noria/core/quota"
 )
 
 // daemon is the agent as the control API serves it.
@@ -49,12 +51,27 @@ func (d *daemon) Status(ctx context.Context) (api.Status, error) {
 			}
 		}
 		if provider.Usable == 0 {
-			forecast := d.forecast(name, "")
+			forecast := withLostLogins(d.forecast(name, ""), name, accounts)
 			provider.Forecast = &forecast
 		}
 		status.Providers = append(status.Providers, provider)
 	}
 	return status, nil
+}
+
+// withLostLogins counts accounts whose login cannot be had among the causes: state hears of that from requests only.
+func withLostLogins(f placement.Forecast, provider string, accounts []api.Account) placement.Forecast {
+	f.Causes = maps.Clone(f.Causes)
+	for _, account := range accounts {
+		if account.Provider != provider || account.AuthDetail == "" || len(account.Blockers) > 0 {
+			continue
+		}
+		if f.Causes == nil {
+			f.Causes = map[string]int{}
+		}
+		f.Causes[string(quota.CauseCredential)]++
+	}
+	return f
 }
 
 func (d *daemon) stateFindings() []api.StateFinding {

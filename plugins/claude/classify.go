@@ -118,8 +118,10 @@ func exhausted(l limits, retry time.Duration) sdk.Verdict {
 	v.Windows = l.windows(sdk.SourceRejection)
 	governing, named := l.governing()
 	switch {
-	case !named:
+	case !named && l.rejected:
 		v.ClearsAt = l.reset
+	case !named:
+		// The reset of an answer that was allowed is that of a window that has room.
 	case governing.models != nil:
 		v.Scope, v.WindowID, v.ClearsAt = sdk.ScopeModel, governing.id, governing.reset
 		if retry > 0 {

@@ -158,6 +158,16 @@ func TestARejectionInsideAStreamIsReadFromTheHeadersOfItsAnswer(t *testing.T) {
 	check(t, resp, adaptertest.Exhausted(sdk.ScopeAccount, windowFiveHour, 1796010000))
 }
 
+func TestARejectionInsideAStreamThatWasAllowedIsOfNoNamedWindow(t *testing.T) {
+	e := adaptertest.Exchange{Status: 200, ObservedAt: 1796000000, Headers: map[string]string{
+		headerPrefix + "status": "allowed", headerPrefix + "reset": "1796010000", headerPrefix + "representative-claim": windowFiveHour,
+		headerPrefix + "5h-status": "allowed", headerPrefix + "5h-utilization": "0.2", headerPrefix + "5h-reset": "1796010000",
+	}}
+	resp := evidence(e)
+	resp.Event = &sdk.Event{Type: "error", Data: []byte(`{"error":{"type":"rate_limit_error","message":"This request would exceed your account's rate limit."}}`)}
+	check(t, resp, adaptertest.Exhausted(sdk.ScopeAccount, "", 0))
+}
+
 func TestAResetThatIsOverOrAbsurdLeavesTheRejectionWithoutATime(t *testing.T) {
 	for name, reset := range map[string]string{"over": "1795999990", "years away": "1996000000", "milliseconds": "1796010000000", "no number": "soon"} {
 		t.Run(name, func(t *testing.T) {

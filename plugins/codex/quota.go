@@ -18,8 +18,12 @@ func (a *Adapter) ReadQuota(ctx context.Context, account sdk.Account) (sdk.Quota
 	if err != nil {
 		return sdk.QuotaReading{}, err
 	}
-	if s.account.APIKey {
+	switch {
+	case s.account.APIKey:
 		return sdk.QuotaReading{Auth: sdk.AuthSignedIn}, nil
+	case s.account.Home == "":
+		// There is no client to ask: answers alone tell of the limits of a configured credential.
+		return sdk.QuotaReading{}, nil
 	}
 	reading, err := ask(ctx, a, s, func(server *appServer) (sdk.QuotaReading, error) {
 		return a.readLimits(server, account, s)

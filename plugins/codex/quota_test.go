@@ -195,6 +195,13 @@ func TestAKeyHasNoLimitsToRead(t *testing.T) {
 	}
 }
 
+func TestAConfiguredCredentialHasNoClientToAskForItsLimits(t *testing.T) {
+	account := adaptertest.NewAccount(t, map[string]any{"client": "/none"}, nil, sdk.Credential{Value: "x"})
+	if reading, err := New().ReadQuota(t.Context(), account); err != nil || reading.Windows != nil {
+		t.Errorf("ReadQuota = %+v, %v", reading, err)
+	}
+}
+
 func TestAReadThatHangsEndsWithItsCallerAndTheClientGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	client, pipe := filepath.Join(dir, "codex"), filepath.Join(dir, "pipe")
