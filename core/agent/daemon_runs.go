@@ -113,7 +113,7 @@ func (d *daemon) Launch(ctx context.Context, req api.LaunchRequest) (api.LaunchP
 	if err != nil {
 		return api.LaunchPlan{}, err
 	}
-	question := &providerv1.LaunchCommandRequest{Native: req.Native, Statusline: req.Statusline}
+	question := &providerv1.LaunchCommandRequest{Native: req.Native}
 	for _, flag := range req.Seen {
 		question.Seen = append(question.Seen, &providerv1.FlagValue{Flag: flag.Flag, Value: flag.Value})
 	}

@@ -213,7 +213,7 @@ func TestEveryCallArrivesAsItWasMade(t *testing.T) {
 		"move one claude/work", "forget one", "plugins", "plugin a/../b", "restart acme",
 		"explain {Subject:one Provider: Model:}", "explain {Subject: Provider:claude Model:m}", "forecast claude m",
 		"events 3 4", "reload", "token", "rotate true", fmt.Sprintf("run claude for %d", os.Getpid()), "revoke 7", "flags claude",
-		"launch {Provider:claude Native:true Seen:[] Statusline:[]}",
+		"launch {Provider:claude Native:true Seen:[]}",
 	}
 	if diff := cmp.Diff(want, d.noted()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

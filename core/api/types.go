@@ -54,8 +54,6 @@ type Status struct {
 	Providers []ProviderStatus `json:"providers"`
 	Accounts  []Account        `json:"accounts"`
 	At        time.Time        `json:"at"`
-	// Offline: read from the cache file, the daemon does not run.
-	Offline bool `json:"offline,omitempty"`
 }
 
 // StateFinding is one thing about the state directory that a person may want to know.
@@ -101,7 +99,7 @@ type Account struct {
 	// Sessions bound here, requests in flight.
 	Sessions int `json:"sessions"`
 	InFlight int `json:"in_flight"`
-	// ProbeError is the class of the last failed read of its quota.
+	// ProbeError says why the last read of its quota failed; empty when it did not.
 	ProbeError string `json:"probe_error,omitempty"`
 }
 
@@ -212,9 +210,9 @@ type Plugin struct {
 	Restarts  int       `json:"restarts"`
 	Accounts  int       `json:"accounts"`
 	SHA256    string    `json:"sha256"`
-	// Digest is ok, mismatch, unpinned, or dev when the check is waived.
+	// Digest is ok, mismatch, unpinned, dev when the check is waived, or unknown when the file was not read.
 	Digest string `json:"digest"`
-	// Source is bundled, or the path as configured.
+	// Source is bundled, the path from the plugin directory's own name on, or the whole path when it lies elsewhere.
 	Source string `json:"source"`
 	Path   string `json:"path"`
 	// Reason is a code and Detail a sentence when it is not ready.
@@ -362,8 +360,6 @@ type LaunchRequest struct {
 	Native bool `json:"native,omitempty"`
 	// Seen are the user's values of the flags that the adapter must see. Other arguments are never sent.
 	Seen []FlagValue `json:"seen,omitempty"`
-	// Statusline is the argv of the host's statusline command.
-	Statusline []string `json:"statusline,omitempty"`
 }
 
 // FlagValue is a flag of the official client as the user gave it.
