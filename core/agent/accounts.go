@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/noria-dev/noria/core/config"
-	"github.com/noria-dev/noria/core/plugin"
 	"github.com/noria-dev/noria/core/quota"
 	"github.com/noria-dev/noria/core/state"
-	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
 
 // declared are the windows that an adapter says an account has.
@@ -83,22 +80,4 @@ func reduced(before, after []state.AccountConfig) (left []state.AccountConfig) {
 		left = append(left, account)
 	}
 	return left
-}
-
-// setWindows remembers what a profile declares for its accounts.
-func (a *adapters) setWindows(provider string, profile *providerv1.Profile) {
-	clocks := map[string]declared{}
-	for _, account := range profile.GetAccounts() {
-		clocks[account.GetAccount()] = declared{windows: plugin.Declarations(account), unmetered: account.GetUnmetered()}
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.windows[provider] = clocks
-	a.lags[provider] = time.Duration(profile.GetUsageLagMs()) * time.Millisecond
-}
-
-func (a *adapters) declaredFor(id quota.AccountID) (declared, time.Duration) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return a.windows[id.Provider][id.Name], a.lags[id.Provider]
 }

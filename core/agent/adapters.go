@@ -33,8 +33,8 @@ func newAdapters(probes *probes) *adapters {
 }
 
 // SetProfile compiles the profile of a newly ready adapter and puts it in the place of the one before.
-func (a *adapters) SetProfile(provider string, declared *providerv1.Profile) error {
-	compiled, err := proxy.CompileProfile(provider, declared)
+func (a *adapters) SetProfile(provider string, given *providerv1.Profile) error {
+	compiled, err := proxy.CompileProfile(provider, given)
 	if err != nil {
 		return err
 	}
@@ -119,4 +119,22 @@ func (a *adapters) Unavailable(ctx context.Context, provider string, req *provid
 		return nil, err
 	}
 	return client.Unavailable(ctx, req)
+}
+
+// setWindows remembers what a profile declares for its accounts.
+func (a *adapters) setWindows(provider string, profile *providerv1.Profile) {
+	clocks := map[string]declared{}
+	for _, account := range profile.GetAccounts() {
+		clocks[account.GetAccount()] = declared{windows: plugin.Declarations(account), unmetered: account.GetUnmetered()}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.windows[provider] = clocks
+	a.lags[provider] = time.Duration(profile.GetUsageLagMs()) * time.Millisecond
+}
+
+func (a *adapters) declaredFor(id quota.AccountID) (declared, time.Duration) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.windows[id.Provider][id.Name], a.lags[id.Provider]
 }

@@ -169,7 +169,7 @@ func (c *answerCheck) lease(answer *providerv1.LeaseResponse, now time.Time) (wi
 		return wire.Lease{}, badAnswer("too many headers in a lease")
 	}
 	for _, name := range given.GetRemove() {
-		if !mayLease(name) {
+		if !maySet(name) {
 			return wire.Lease{}, badAnswer("header name in a lease")
 		}
 		lease.Remove = append(lease.Remove, name)
@@ -199,7 +199,7 @@ func leaseHeaders(given []*providerv1.Header) ([]wire.Header, error) {
 	}
 	var headers []wire.Header
 	for _, h := range given {
-		if !mayLease(h.GetName()) {
+		if !maySet(h.GetName()) {
 			return nil, badAnswer("header name in a lease")
 		}
 		if len(h.GetValue()) > maxHeaderValue || !httpguts.ValidHeaderFieldValue(h.GetValue()) {
@@ -210,8 +210,8 @@ func leaseHeaders(given []*providerv1.Header) ([]wire.Header, error) {
 	return headers, nil
 }
 
-// mayLease refuses what is no header name and what frames a message: that is the host's business.
-func mayLease(name string) bool {
+// maySet refuses what is no header name and what frames a message: that is the host's business.
+func maySet(name string) bool {
 	if len(name) > maxIDBytes || !httpguts.ValidHeaderFieldName(name) {
 		return false
 	}
@@ -235,7 +235,7 @@ func (c *answerCheck) answer(a *providerv1.Answer) (*providerv1.Answer, error) {
 		return nil, badAnswer("answer in the client's shape")
 	}
 	for _, h := range a.GetHeaders() {
-		if !mayLease(h.GetName()) || len(h.GetValue()) > maxHeaderValue || !httpguts.ValidHeaderFieldValue(h.GetValue()) {
+		if !maySet(h.GetName()) || len(h.GetValue()) > maxHeaderValue || !httpguts.ValidHeaderFieldValue(h.GetValue()) {
 			return nil, badAnswer("header of an answer in the client's shape")
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/quota"
+	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 	"github.com/noria-dev/noria/sdk/wire"
 )
@@ -170,4 +171,24 @@ func (c *Client) invokeFor(ctx context.Context, account, service, method string,
 		}
 		return call(ctx, i)
 	})
+}
+
+func (c *Client) validate(ctx context.Context, config *pluginv1.Config) ([]Diagnostic, error) {
+	i := c.current.Load()
+	if i == nil {
+		return nil, c.away("ValidateConfig")
+	}
+	return c.validateOn(ctx, i, config)
+}
+
+func (c *Client) validateOn(ctx context.Context, i *instance, config *pluginv1.Config) ([]Diagnostic, error) {
+	var answer *pluginv1.ValidateConfigResponse
+	err := c.invokeOn(ctx, i, c.timing.call, "", "ValidateConfig", func(ctx context.Context, i *instance) (err error) {
+		answer, err = pluginv1.NewPluginClient(i.conn).ValidateConfig(ctx, &pluginv1.ValidateConfigRequest{Config: config})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.check.diagnostics(answer.GetDiagnostics()), nil
 }

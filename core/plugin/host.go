@@ -16,7 +16,6 @@ import (
 	"github.com/noria-dev/noria/core/internal/clock"
 	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/core/quota"
-	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
 	"github.com/noria-dev/noria/sdk/wire"
 )
 
@@ -325,26 +324,6 @@ func (h *Host) validateApart(ctx context.Context, spec Spec) ([]Diagnostic, erro
 	return c.validateOn(ctx, i, spec.Config)
 }
 
-func (c *Client) validate(ctx context.Context, config *pluginv1.Config) ([]Diagnostic, error) {
-	i := c.current.Load()
-	if i == nil {
-		return nil, c.away("ValidateConfig")
-	}
-	return c.validateOn(ctx, i, config)
-}
-
-func (c *Client) validateOn(ctx context.Context, i *instance, config *pluginv1.Config) ([]Diagnostic, error) {
-	var answer *pluginv1.ValidateConfigResponse
-	err := c.invokeOn(ctx, i, c.timing.call, "", "ValidateConfig", func(ctx context.Context, i *instance) (err error) {
-		answer, err = pluginv1.NewPluginClient(i.conn).ValidateConfig(ctx, &pluginv1.ValidateConfigRequest{Config: config})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c.check.diagnostics(answer.GetDiagnostics()), nil
-}
-
 // Client returns the client of a provider, without a lock; the same one while the provider is among the specs. Errors:
 // ErrUnknown.
 func (h *Host) Client(provider string) (*Client, error) {
@@ -442,12 +421,5 @@ func (h *Host) Close(ctx context.Context) error {
 func (h *Host) probeAll() {
 	for _, a := range h.all() {
 		a.client.probeAll()
-	}
-}
-
-// probeAll asks for a probe of every account and awaits none.
-func (c *Client) probeAll() {
-	for _, a := range *c.accounts.Load() {
-		a.probe.hurry()
 	}
 }

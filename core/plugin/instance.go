@@ -68,8 +68,8 @@ func (i *instance) condemn(f *Failure) {
 	i.process.end(0)
 }
 
-// verdict is why it ended.
-func (i *instance) verdict() Failure {
+// whyEnded tells why it ended.
+func (i *instance) whyEnded() Failure {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.cause != nil {

@@ -20,15 +20,15 @@ type leases struct {
 	current atomic.Pointer[heldLease]
 
 	mu sync.Mutex // guards below
-	// flight is the call that is under way; there is never a second one.
-	flight *leaseFlight
+	// call is the call that is under way; there is never a second one.
+	call *leaseCall
 	// epoch grows when leases are dropped; what was asked before is not kept.
 	epoch uint64
 	// generation of the last lease; known is false before the first.
 	generation string
 	known      bool
 	// renewed is the last renewal, of use for others that were refused with the same lease.
-	renewed *leaseFlight
+	renewed *leaseCall
 }
 
 // heldLease is a lease in the cache.
@@ -40,15 +40,15 @@ type heldLease struct {
 	release []func()
 }
 
-func (h *heldLease) let() {
+func (h *heldLease) forget() {
 	h.expiry.Stop()
 	for _, release := range h.release {
 		release()
 	}
 }
 
-// leaseFlight is one question to the adapter and its answer.
-type leaseFlight struct {
+// leaseCall is one question to the adapter and its answer.
+type leaseCall struct {
 	// refused is the lease that was refused upstream; nil when none was valid.
 	refused *wire.Lease
 	epoch   uint64
@@ -89,27 +89,27 @@ func (l *leases) obtain(ctx context.Context, refused *wire.Lease) (wire.Lease, e
 		if lease, ok := l.newer(refused); ok {
 			return lease, nil
 		}
-		f := l.join(refused)
+		call := l.join(refused)
 		select {
-		case <-f.done:
+		case <-call.done:
 		case <-wait.Done():
 			if ctx.Err() != nil {
 				return wire.Lease{}, ctx.Err()
 			}
-			return wire.Lease{}, l.givenUp(ctx, f)
+			return wire.Lease{}, l.givenUp(ctx, call)
 		}
-		again := errors.Is(f.err, errDropped) ||
-			f.err == nil && refused != nil && f.refused == nil && sameCredential(f.lease, *refused)
+		again := errors.Is(call.err, errDropped) ||
+			call.err == nil && refused != nil && call.refused == nil && sameCredential(call.lease, *refused)
 		if !again {
-			return f.lease, f.err
+			return call.lease, call.err
 		}
 	}
 }
 
-// givenUp notes that a caller waits no longer for the flight.
-func (l *leases) givenUp(ctx context.Context, f *leaseFlight) error {
+// givenUp notes that a caller waits no longer for the call.
+func (l *leases) givenUp(ctx context.Context, call *leaseCall) error {
 	l.mu.Lock()
-	f.late = true
+	call.late = true
 	l.mu.Unlock()
 	return l.overdue(ctx, l.client.timing.leaseWait)
 }
@@ -134,56 +134,56 @@ func (l *leases) newer(refused *wire.Lease) (wire.Lease, bool) {
 }
 
 // join returns the call that answers the question, one under way if there is any.
-func (l *leases) join(refused *wire.Lease) *leaseFlight {
+func (l *leases) join(refused *wire.Lease) *leaseCall {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flight != nil {
-		return l.flight
+	if l.call != nil {
+		return l.call
 	}
 	now := l.client.clock.Now()
 	if r := l.renewed; refused != nil && r != nil && sameCredential(*r.refused, *refused) && now.Sub(r.at) < l.client.timing.refreshMemory {
 		return r
 	}
-	f := &leaseFlight{refused: refused, epoch: l.epoch, done: make(chan struct{})}
+	call := &leaseCall{refused: refused, epoch: l.epoch, done: make(chan struct{})}
 	if refused != nil {
 		// Only now is it certain that the cached one is the refused one, or none.
-		l.letGo()
+		l.empty()
 	}
-	l.flight = f
-	task := func(ctx context.Context) { l.fly(ctx, f) }
+	l.call = call
+	task := func(ctx context.Context) { l.run(ctx, call) }
 	if !l.client.background.run(l.client.background.ctx, task) {
-		f.err = ErrClosed
-		l.flight = nil
-		close(f.done)
+		call.err = ErrClosed
+		l.call = nil
+		close(call.done)
 	}
-	return f
+	return call
 }
 
-// fly asks the adapter and keeps the answer.
-func (l *leases) fly(ctx context.Context, f *leaseFlight) {
+// run asks the adapter and keeps the answer.
+func (l *leases) run(ctx context.Context, call *leaseCall) {
 	ctx, cancel := context.WithTimeout(ctx, l.client.timing.leaseTime)
 	defer cancel()
-	lease, err := l.ask(ctx, f.refused)
+	lease, err := l.ask(ctx, call.refused)
 	held := &heldLease{lease: lease}
 	if err == nil {
 		// Protected before anybody can have it.
 		held.release = l.protect(lease)
 	}
-	before, changed := l.land(f, held, err)
+	before, changed := l.finish(call, held, err)
 	if changed && l.client.hooks.OnGeneration != nil {
 		l.client.hooks.OnGeneration(l.account.id, before, lease.Generation)
 	}
-	if l.cameLate(f) && l.client.hooks.OnLateLease != nil {
+	if l.cameLate(call) && l.client.hooks.OnLateLease != nil {
 		l.client.hooks.OnLateLease(l.account.id)
 	}
-	close(f.done)
+	close(call.done)
 }
 
-// cameLate reports whether a flight that has landed brought a lease that somebody gave up waiting for.
-func (l *leases) cameLate(f *leaseFlight) bool {
+// cameLate reports whether a call that has ended brought a lease that somebody gave up waiting for.
+func (l *leases) cameLate(call *leaseCall) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return f.late && f.err == nil
+	return call.late && call.err == nil
 }
 
 // ask calls the adapter; when it ends during the call, its successor is asked, once.
@@ -215,27 +215,27 @@ func (l *leases) ask(ctx context.Context, refused *wire.Lease) (lease wire.Lease
 	return wire.Lease{}, err
 }
 
-// land ends the flight: it keeps the lease unless leases were dropped meanwhile, and reports a changed generation.
-func (l *leases) land(f *leaseFlight, held *heldLease, err error) (before string, changed bool) {
+// finish ends the call: it keeps the lease unless leases were dropped meanwhile, and reports a changed generation.
+func (l *leases) finish(call *leaseCall, held *heldLease, err error) (before string, changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.flight = nil
-	f.lease, f.err, f.at = held.lease, err, l.client.clock.Now()
-	if f.err == nil && f.epoch != l.epoch {
+	l.call = nil
+	call.lease, call.err, call.at = held.lease, err, l.client.clock.Now()
+	if call.err == nil && call.epoch != l.epoch {
 		for _, release := range held.release {
 			release()
 		}
-		f.lease, f.err = wire.Lease{}, errDropped
+		call.lease, call.err = wire.Lease{}, errDropped
 	}
-	if f.err != nil {
+	if call.err != nil {
 		return "", false
 	}
-	if f.refused != nil {
-		l.renewed = f
+	if call.refused != nil {
+		l.renewed = call
 	}
 	before, changed = l.generation, !l.known || l.generation != held.lease.Generation
 	l.generation, l.known = held.lease.Generation, true
-	l.hold(held, f.at)
+	l.hold(held, call.at)
 	return before, changed
 }
 
@@ -246,7 +246,7 @@ func (l *leases) hold(held *heldLease, now time.Time) {
 	held.renewAt.Store(held.lease.ValidUntil.Add(-ahead).UnixNano())
 	held.expiry = time.AfterFunc(left, func() { l.expire(held) })
 	if old := l.current.Swap(held); old != nil {
-		old.let()
+		old.forget()
 	}
 }
 
@@ -254,7 +254,7 @@ func (l *leases) expire(held *heldLease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.current.CompareAndSwap(held, nil) {
-		held.let()
+		held.forget()
 	}
 	if l.renewed != nil && sameCredential(l.renewed.lease, held.lease) {
 		l.renewed = nil
@@ -267,13 +267,13 @@ func (l *leases) drop() {
 	defer l.mu.Unlock()
 	l.epoch++
 	l.renewed = nil
-	l.letGo()
+	l.empty()
 }
 
-// letGo empties the cache. The caller holds the lock.
-func (l *leases) letGo() {
+// empty forgets the cached lease. The caller holds the lock.
+func (l *leases) empty() {
 	if old := l.current.Swap(nil); old != nil {
-		old.let()
+		old.forget()
 	}
 }
 

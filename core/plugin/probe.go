@@ -166,3 +166,10 @@ func (c *Client) reportQuota(a *account, windows []*providerv1.Window, state pro
 		c.hooks.OnAuthState(a.id, state, sentAt)
 	}
 }
+
+// probeAll asks for a probe of every account and awaits none.
+func (c *Client) probeAll() {
+	for _, a := range *c.accounts.Load() {
+		a.probe.hurry()
+	}
+}

@@ -167,7 +167,7 @@ func (s *supervisor) watch(ctx context.Context, w wish, i *instance) *Failure {
 			ended = true
 		}
 	}
-	f := i.verdict()
+	f := i.whyEnded()
 	f.Exit = i.process.exit()
 	f.Stderr = s.output.lastLines()
 	return &f
