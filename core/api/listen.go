@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/noria-dev/noria/core/internal/owner"
 )
 
 // InUseError says that another daemon serves the control socket.
@@ -31,7 +32,7 @@ func (e *InUseError) Error() string {
 // Listen opens the control socket for this user alone: mode 0600, in a directory of mode 0700 that is made when missing. A
 // socket left behind is replaced. Errors: *InUseError.
 func Listen(path string) (net.Listener, error) {
-	if err := privateDirectory(filepath.Dir(path)); err != nil {
+	if err := owner.MakePrivate(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	// Who holds the lock owns the path. Asking whether somebody answers would leave a gap between two daemons that start.
@@ -76,26 +77,6 @@ func listenUnix(path string) (net.Listener, error) {
 		return nil, err
 	}
 	return listener, nil
-}
-
-func privateDirectory(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("%s is no directory", dir)
-	case ok && int(stat.Uid) != os.Geteuid():
-		return fmt.Errorf("directory %s belongs to another user", dir)
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("directory %s is open to others; run chmod 700 on it", dir)
-	}
-	return nil
 }
 
 func holdLock(socket string) (*os.File, error) {

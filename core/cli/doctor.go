@@ -10,13 +10,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/noria-dev/noria/core/agent"
 	"github.com/noria-dev/noria/core/api"
 	"github.com/noria-dev/noria/core/config"
 	"github.com/noria-dev/noria/core/internal/ansi"
+	"github.com/noria-dev/noria/core/internal/owner"
 )
 
 // probeTime bounds each look at a listener.
@@ -145,7 +145,7 @@ func examineMode(check, path string, forbidden os.FileMode, remedy string) findi
 	case err != nil:
 		return finding{check, problem, err.Error(), "make sure that this user may read it"}
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+	if !owner.Ours(info) {
 		return finding{check, problem, path + " belongs to another user", "run noria as its owner, or make it yours with chown"}
 	}
 	if info.Mode().Type() != os.ModeSymlink && info.Mode().Perm()&forbidden != 0 {

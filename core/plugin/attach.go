@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
 
+	"github.com/noria-dev/noria/core/internal/owner"
 	"github.com/noria-dev/noria/sdk/wire"
 )
 
@@ -68,7 +69,7 @@ func parseReattach(line string) (wire.Reattach, error) {
 		return at, errors.New("running adapter listens on something else than a unix socket")
 	}
 	info, err := os.Lstat(at.Address)
-	if err != nil || info.Mode().Type() != fs.ModeSocket || ownerOf(info) != os.Getuid() {
+	if err != nil || info.Mode().Type() != fs.ModeSocket || !owner.Ours(info) {
 		return at, errors.New("socket of the running adapter is missing or belongs to somebody else")
 	}
 	dir, err := os.Lstat(filepath.Dir(at.Address))

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/noria-dev/noria/core/events"
+	"github.com/noria-dev/noria/core/internal/owner"
 	pluginv1 "github.com/noria-dev/noria/sdk/proto/noria/plugin/v1"
 	"github.com/noria-dev/noria/sdk/wire"
 )
@@ -78,7 +79,7 @@ func (c *Catalog) findBundled() error {
 		if err != nil {
 			return fmt.Errorf("examine own executable: %w", err)
 		}
-		c.bundledDir, c.bundledOwner = filepath.Dir(executable), ownerOf(info)
+		c.bundledDir, c.bundledOwner = filepath.Dir(executable), owner.Of(info)
 		return nil
 	}
 	resolved, err := filepath.EvalSymlinks(dir)
@@ -89,7 +90,7 @@ func (c *Catalog) findBundled() error {
 	if err != nil {
 		return fmt.Errorf("find bundled adapters: %w", err)
 	}
-	c.bundledDir, c.bundledOwner = resolved, ownerOf(info)
+	c.bundledDir, c.bundledOwner = resolved, owner.Of(info)
 	return nil
 }
 

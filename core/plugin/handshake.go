@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/hashicorp/go-plugin"
 
+	"github.com/noria-dev/noria/core/internal/owner"
 	"github.com/noria-dev/noria/core/internal/printable"
 	"github.com/noria-dev/noria/sdk/wire"
 )
@@ -62,7 +62,7 @@ func checkSocket(path, dir string) *Failure {
 	if err != nil || info.Mode().Type() != fs.ModeSocket {
 		return refused("address of the adapter is no socket")
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Getuid() {
+	if !owner.Ours(info) {
 		return refused("socket of the adapter has another owner")
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/noria-dev/noria/core/internal/owner"
 )
 
 // maxExecutable bounds what is read of an executable.
@@ -120,7 +122,7 @@ func (c *Catalog) judgeFile(info fs.FileInfo, bundled bool) *Failure {
 		return untrusted("executable is writable by others")
 	case info.Mode()&0o111 == 0:
 		return untrusted("file is not executable")
-	case bundled && ownerOf(info) != c.bundledOwner:
+	case bundled && owner.Of(info) != c.bundledOwner:
 		return untrusted("bundled adapter has another owner than the daemon's executable")
 	case !bundled && !ownedByUsOrRoot(info):
 		return untrusted("executable belongs to somebody else")
@@ -143,18 +145,8 @@ func writableByOthers(info fs.FileInfo) bool {
 	return mode&0o020 != 0 && (!ok || stat.Gid != stat.Uid)
 }
 
-// ownerOf is the user id, -1 when there is none.
-func ownerOf(info fs.FileInfo) int {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return -1
-	}
-	return int(stat.Uid)
-}
-
 func ownedByUsOrRoot(info fs.FileInfo) bool {
-	owner := ownerOf(info)
-	return owner == os.Getuid() || owner == 0
+	return owner.Ours(info) || owner.Of(info) == 0
 }
 
 // Source is how lists name where a plugin comes from. It looks at no file.
@@ -180,17 +172,8 @@ func privateDir(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("resolve directory: %w", err)
 	}
-	info, err := os.Lstat(resolved)
-	if err != nil {
-		return "", fmt.Errorf("examine directory: %w", err)
-	}
-	switch {
-	case !info.IsDir():
-		return "", fmt.Errorf("use directory %q: not a directory", dir)
-	case ownerOf(info) != os.Getuid():
-		return "", fmt.Errorf("use directory %q: belongs to somebody else", dir)
-	case info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("use directory %q: mode %04o, want 0700", dir, info.Mode().Perm())
+	if err := owner.MakePrivate(resolved); err != nil {
+		return "", err
 	}
 	return resolved, nil
 }
