@@ -82,8 +82,8 @@ func stream() sdk.StreamGrammar {
 	}
 }
 
-// headerPolicy: the routing override is about the client's own account, the turn state was minted by the account that answered
-// last.
+// headerPolicy: the routing override is about the client's own account, the turn state was minted by the account that
+// answered last.
 func headerPolicy() sdk.HeaderPolicy {
 	return sdk.HeaderPolicy{
 		Credentials:  []string{"authorization", "x-api-key", "cookie", "chatgpt-account-id", "x-openai-account-routing-override"},
