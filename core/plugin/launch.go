@@ -47,7 +47,7 @@ func (l *launcher) launch(ctx context.Context, spec Spec, out *output, progress 
 		if f = l.configure(ctx, i, takeProfile); f == nil {
 			return i, nil
 		}
-		f.of(i.digest, i.digestState)
+		f = f.of(i.digest, i.digestState)
 		i.process.end(l.timing.termGrace)
 		i.release()
 		if f.Exit == "" {

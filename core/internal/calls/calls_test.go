@@ -1,6 +1,7 @@
 package calls_test
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -26,8 +27,8 @@ func TestCloseAwaitsCallsAndCutsLaterOnes(t *testing.T) {
 			t.Errorf("closed after %v, want %v", took, takes)
 		}
 		defer func() {
-			if got := recover(); got != http.ErrAbortHandler {
-				t.Errorf("a call after the end gave %v", got)
+			if err, ok := recover().(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+				t.Errorf("a call after the end gave %v", err)
 			}
 		}()
 		call()
