@@ -67,6 +67,9 @@ func (c *calls) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 		}
 	}()
 	resp, err = handler(ctx, req)
+	if err != nil {
+		c.logger.Debug("call failed", "rpc", info.FullMethod, "error", oneLine(err.Error()))
+	}
 	return resp, rpcError(err)
 }
 

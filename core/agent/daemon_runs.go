@@ -150,7 +150,10 @@ func (d *daemon) launcher(provider string) (*plugin.Client, error) {
 }
 
 func (d *daemon) launchError(provider string, err error) error {
+	var reported *plugin.ReportedError
 	switch {
+	case errors.As(err, &reported):
+		return &api.Error{Code: api.CodeRefused, Message: reported.Reason}
 	case err == nil:
 		return nil
 	case errors.Is(err, plugin.ErrNotOffered):

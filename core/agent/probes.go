@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
+	"github.com/noria-dev/noria/core/plugin"
 	"github.com/noria-dev/noria/core/quota"
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
 )
@@ -67,13 +69,27 @@ func (p *probes) setLogin(account quota.AccountID, login string) {
 	p.last[account] = known
 }
 
+// failureInWords says why a read failed, as people are told.
+func failureInWords(err error) string {
+	var reported *plugin.ReportedError
+	switch {
+	case errors.As(err, &reported):
+		return reported.Reason
+	case errors.Is(err, plugin.ErrAway):
+		return "its adapter did not answer in time"
+	case errors.Is(err, plugin.ErrFailed):
+		return "its adapter could not read it; with level = \"debug\" in the log block the daemon's log says why"
+	}
+	return err.Error()
+}
+
 func (p *probes) setFailure(account quota.AccountID, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.last[account]
 	known.failure = ""
 	if err != nil {
-		known.failure = err.Error()
+		known.failure = failureInWords(err)
 	}
 	p.last[account] = known
 }

@@ -238,11 +238,12 @@ func (c *Client) invokeOn(ctx context.Context, i *instance, deadline time.Durati
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return callError(method, err)
+	return c.callError(method, err)
 }
 
-// callError tells a failed call by gRPC's code alone: the text is the adapter's.
-func callError(method string, err error) error {
+// callError tells a failed call by gRPC's code alone: the text is the adapter's. A failed precondition has a sentence that
+// is meant for the user.
+func (c *Client) callError(method string, err error) error {
 	var refused *RefusedError
 	if errors.As(err, &refused) || errors.Is(err, ErrUnknown) {
 		return err
@@ -256,6 +257,10 @@ func callError(method string, err error) error {
 		return fmt.Errorf("%s: %w: %s", method, ErrAway, code)
 	case codes.Unimplemented:
 		return fmt.Errorf("%s: %w", method, ErrNotOffered)
+	case codes.FailedPrecondition:
+		if reason := c.check.sentence(status.Convert(err).Message()); reason != "" {
+			return &ReportedError{Method: method, Reason: reason}
+		}
 	}
 	return fmt.Errorf("%s: %w: %s", method, ErrFailed, code)
 }

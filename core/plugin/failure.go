@@ -124,6 +124,16 @@ var (
 	ErrClosed = errors.New("plugin host closed")
 )
 
+// ReportedError is an [ErrFailed] with a sentence of the adapter for the user, made harmless.
+type ReportedError struct{ Method, Reason string }
+
+func (e *ReportedError) Error() string {
+	return fmt.Sprintf("%s: %v: %s", e.Method, ErrFailed, e.Reason)
+}
+
+// Is makes it an ErrFailed.
+func (e *ReportedError) Is(target error) bool { return target == ErrFailed }
+
 // RefusedError says that an account has no lease to give.
 type RefusedError struct {
 	Code providerv1.RefusalCode

@@ -322,6 +322,18 @@ func TestFailedProbeIsReportedChangesNothingAndBacksOff(t *testing.T) {
 	})
 }
 
+func TestAFailedProbeTellsTheSentenceThatIsForTheUser(t *testing.T) {
+	r := &reading{err: status.Error(codes.FailedPrecondition, "the client\x1b[2J is "+canary)}
+	probeTest(t, r, func(t *testing.T, _ *desk, in *inbox) {
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var reported *ReportedError
+		if err := in.probes[0].Err; !errors.As(err, &reported) || !errors.Is(err, ErrFailed) || reported.Reason != "the client?[2J is [redacted]" {
+			t.Errorf("probe: %v", err)
+		}
+	})
+}
+
 func TestRefreshMakesOneNewProbeForAllWhoAsk(t *testing.T) {
 	r := &reading{takes: time.Second}
 	probeTest(t, r, func(t *testing.T, d *desk, in *inbox) {

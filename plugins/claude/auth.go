@@ -122,7 +122,7 @@ func (*Adapter) LoginCommand(_ context.Context, account sdk.Account) (sdk.Comman
 		return sdk.Command{}, err
 	}
 	if s.account.Home == "" {
-		return sdk.Command{}, fmt.Errorf("log in to %s: it uses a configured credential, renew that at its source", accountName(account))
+		return sdk.Command{}, sdk.Refuse(sdk.RefusalNotEligible, accountName(account)+" uses a configured credential: renew that at its source")
 	}
 	return sdk.Command{
 		Argv:  []string{s.provider.Client, "auth", "login"},

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os/exec"
 	"regexp"
 	"time"
 
@@ -72,6 +74,10 @@ var errNoHome = errors.New("account has no home that the official client could b
 // converse starts the client, introduces itself and talks. The caller has the home's turn.
 func converse(ctx context.Context, s settings, talk func(*appServer) error) error {
 	rpc, err := sdk.StartRPC(ctx, appServerCommand(s), clientPatience)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return sdk.Refuse(sdk.RefusalTemporary, fmt.Sprintf(
+			"the official client %s is not found in the daemon's PATH: set client to its path in the provider block", s.provider.Client))
+	}
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (*Adapter) LoginCommand(_ context.Context, account sdk.Account) (sdk.Comman
 		return sdk.Command{}, err
 	}
 	if s.account.Home == "" {
-		return sdk.Command{}, fmt.Errorf("log in to %s: it uses a configured credential, renew that at its source", accountName(account))
+		return sdk.Command{}, sdk.Refuse(sdk.RefusalNotEligible, accountName(account)+" uses a configured credential: renew that at its source")
 	}
 	// Why it could not be made, the client says better: it looks at the home itself, in the user's terminal.
 	_ = os.MkdirAll(string(s.account.Home), 0o700)

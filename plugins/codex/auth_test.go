@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,5 +104,13 @@ func TestTheClientIsSetToTheConfiguredVendor(t *testing.T) {
 		`-c openai_base_url="http://127.0.0.1:9/up" app-server --stdio  http://127.0.0.1:9/oauth/token`
 	if got := calls(t, log, "start"); !slices.Equal(got, []string{want}) {
 		t.Errorf("the official client was started %q", got)
+	}
+}
+
+func TestAClientThatIsNotFoundIsNamedWithTheRemedy(t *testing.T) {
+	_, err := at(now).ReadQuota(t.Context(), homeAccount(t, "no-such-codex", homeWith(t, "")))
+	var refused *sdk.RefusalError
+	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "no-such-codex is not found in the daemon's PATH") {
+		t.Errorf("ReadQuota = %v", err)
 	}
 }
