@@ -344,7 +344,10 @@ func TestBadInputIsAnErrorWithARemedy(t *testing.T) {
 		}, 78, []string{"read client key", "mode 0600", "remove"}},
 		{"a daemon that is looked for with a configuration that is not there", func(w *world) []string {
 			return []string{"status", "-config", w.path("none.hcl")}
-		}, 69, []string{"daemon not running", "none.hcl cannot be read, so the daemon was looked for where it is by default"}},
+		}, 78, []string{"No configuration file", "There is no ", "none.hcl"}},
+		{"a change by a configuration that is not there", func(w *world) []string {
+			return []string{"accounts", "disable", "claude/main", "-config", w.path("none.hcl")}
+		}, 78, []string{"No configuration file", "none.hcl"}},
 		{"a trace that is none", func(w *world) []string { return []string{"simulate", w.config("")} }, 1, []string{"line 1"}},
 		{"no trace", func(w *world) []string { return []string{"simulate", w.path("none")} }, 1, []string{"no such file"}},
 		{"no plugin of that name", func(w *world) []string { return []string{"plugins", "info", "acme"} }, 1, []string{"there is no plugin acme"}},

@@ -30,6 +30,8 @@ var ErrNotRunning = errors.New("daemon not running")
 type Client struct {
 	socket string
 	http   *http.Client
+	// fault is why no daemon may be called.
+	fault error
 }
 
 // NewClient returns a client; it connects with the first call.
@@ -41,6 +43,13 @@ func NewClient(socket string) *Client {
 		},
 		DisableCompression: true,
 	}}}
+}
+
+// Faulty returns a client whose calls all return err: for a daemon that is not to be guessed.
+func Faulty(err error) *Client {
+	c := NewClient("")
+	c.fault = err
+	return c
 }
 
 // Socket that it calls.
@@ -236,6 +245,9 @@ func call[T any](ctx context.Context, c *Client, method, path string, query url.
 
 // do returns the answer when it is a good one; its body must be closed.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+	if c.fault != nil {
+		return nil, c.fault
+	}
 	var content io.Reader
 	if body != nil {
 		raw, err := json.Marshal(body)

@@ -46,8 +46,6 @@ type command struct {
 	flags      *flag.FlagSet
 	json       bool
 	configPath string
-	// unread is a configuration that was named and cannot be read, so that the daemon was looked for where it is by default.
-	unread string
 }
 
 // newCommand has the flags that every command has.
@@ -242,13 +240,19 @@ func (p *Program) groupCommand(name, synopsis string, members ...string) *comman
 	return c
 }
 
-// client of the daemon with this configuration. The configuration may have errors: a daemon that runs can still be asked.
+// client of the daemon with this configuration. The configuration may have errors: a daemon that runs can still be asked. One
+// that was named and cannot be read names no daemon: the default one is another.
 func (c *command) client() *api.Client {
-	file, _ := config.Parse(c.configPath)
-	if named := c.configPath != "" || os.Getenv("NORIA_CONFIG") != ""; named && !file.WasRead() {
-		c.unread = file.Path
+	file, found := config.Parse(c.configPath)
+	if c.namesNone(file) {
+		return api.Faulty(found)
 	}
 	return api.NewClient(file.ControlSocket())
+}
+
+// namesNone reports whether a configuration was named that cannot be read.
+func (c *command) namesNone(file *config.File) bool {
+	return (c.configPath != "" || os.Getenv("NORIA_CONFIG") != "") && !file.WasRead()
 }
 
 // exactly wants n arguments.

@@ -41,9 +41,9 @@ const (
 func (p *Program) doctorCommand() *command {
 	c := p.newCommand("doctor", "", "Check everything and say what to do").withJSON()
 	c.about = `
-Checks the configuration, files and their modes, the clock, the daemon, its journal and listener, the
-adapters, the official clients and the accounts. Each finding says what to do. The exit code is 1 when
-there is a problem; warnings alone are 0.`
+Checks the configuration, files and their modes, the clock, the daemon, its journal and listener, and the
+adapters; with the daemon running also the official clients and the accounts. Each finding says what to do.
+The exit code is 1 when there is a problem; warnings alone are 0.`
 	c.examples = []string{"noria doctor", "noria doctor -json"}
 	c.run = func(ctx context.Context, args, _ []string) error {
 		if err := c.exactly(0, args); err != nil {
@@ -78,7 +78,11 @@ func (c *command) printFindings(findings []finding) error {
 
 func (c *command) examine(ctx context.Context) []finding {
 	file, _ := config.Parse(c.configPath)
-	findings := slices.Concat(c.examineConfig(ctx), c.examineFiles(file), c.examineClock(file))
+	findings := c.examineConfig(ctx)
+	if c.namesNone(file) {
+		return findings
+	}
+	findings = slices.Concat(findings, c.examineFiles(file), c.examineClock(file))
 	client := api.NewClient(file.ControlSocket())
 	defer client.Close()
 	status, err := client.Status(ctx)

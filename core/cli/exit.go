@@ -65,11 +65,7 @@ func (c *command) report(err error) int {
 		}
 		return exitConfig
 	case errors.Is(err, api.ErrNotRunning):
-		remedy := `start it with "noria serve", or name its configuration with -config`
-		if c.unread != "" {
-			remedy = c.unread + " cannot be read, so the daemon was looked for where it is by default; name its configuration with -config, or start it with \"noria serve\""
-		}
-		c.complain(err.Error(), remedy)
+		c.complain(err.Error(), `start it with "noria serve", or name its configuration with -config`)
 		return exitNotRunning
 	case errors.As(err, &refused):
 		c.complain(refused.Message, refused.Remedy)

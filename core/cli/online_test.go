@@ -149,7 +149,7 @@ func TestWithoutADaemonCommandsSaySoAndExit69(t *testing.T) {
 	inPrivateHome(t)
 	for _, args := range [][]string{
 		{"status"}, {"accounts"}, {"accounts", "enable", "a/b"}, {"sessions"}, {"events"}, {"explain", "x"}, {"reload"}, {"token"},
-		{"run", "claude"}, {"status", "-config", "none.hcl"},
+		{"run", "claude"},
 	} {
 		code, stdout, stderr := noria(t, args...)
 		if code != 69 || stdout != "" || !strings.HasPrefix(stderr, "Error: daemon not running: nothing answers at ") ||
@@ -244,5 +244,21 @@ func TestVersionAsksNoDaemon(t *testing.T) {
 		if code != 0 || !strings.HasPrefix(stdout, "noria 0.1.0 (control API v1, ") {
 			t.Errorf("%v: exit %d %q", args, code, stdout)
 		}
+	}
+}
+
+func TestAConfigurationThatIsNotThereNamesNoDaemon(t *testing.T) {
+	inPrivateHome(t)
+	d := &fakeDaemon{}
+	serve(t, d)
+	for _, args := range [][]string{
+		{"status", "-config", "none.hcl"}, {"accounts", "disable", "claude/work", "-config", "none.hcl"}, {"plugins", "-config", "."},
+	} {
+		if code, stdout, stderr := noria(t, args...); code != 78 || stdout != "" || !strings.Contains(stderr, args[len(args)-1]) {
+			t.Errorf("%v: exit %d %q %q", args, code, stdout, stderr)
+		}
+	}
+	if told := d.noted(); len(told) != 0 {
+		t.Errorf("the daemon of another configuration was told %q", told)
 	}
 }

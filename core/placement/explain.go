@@ -30,17 +30,43 @@ func ExplainFor(d Decision, when When) string {
 		return b.String()
 	}
 	b.WriteString("\n")
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	writeCandidates(&b, d, when)
+	return trimLines(b.String())
+}
+
+// writeCandidates has a row for each window of each account, and one for an account that was not even looked at. Why one
+// with windows was filtered stands below its rows: a sentence between the rows of a table would end its columns.
+func writeCandidates(b *strings.Builder, d Decision, when When) {
+	var rows strings.Builder
+	table := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
 	header := "  ACCOUNT\tFILTERED\tWHY"
 	if slices.ContainsFunc(d.Candidates, func(c Candidate) bool { return c.Class != "" }) {
 		header = "  ACCOUNT\tCLASS\tSCORE\tWINDOW\tSTATE\tREAD\tUSED\tRESERVED\tCOMMITTED\tNEW\tPER REQUEST\tHOURS\tRATE\tSUSTAINED"
 	}
 	fmt.Fprintln(table, header)
+	below := map[int]string{}
+	written := 1
 	for _, c := range ranked(d) {
-		c.writeRows(table, c.Account == d.Account && d.Placed, when)
+		why := c.Detail + Until(c.ClearsAt, c.NoLaterThan, when)
+		if c.Class == "" {
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", c.Account, c.Filtered, why)
+			written++
+			continue
+		}
+		written += c.writeRows(table, c.Account == d.Account && d.Placed)
+		if c.Filtered != "" {
+			below[written] = why
+		}
 	}
 	_ = table.Flush() // a strings.Builder takes everything
-	return trimLines(b.String())
+	number := 0
+	for line := range strings.Lines(rows.String()) {
+		number++
+		b.WriteString(line)
+		if sentence := below[number]; sentence != "" {
+			b.WriteString("    " + sentence + "\n")
+		}
+	}
 }
 
 // Columns tells what the columns of an explanation mean.
@@ -57,27 +83,22 @@ HOURS        hours until the reset; the window's length if the reset is not know
 RATE         requests an hour that what is left allows until the reset
 SUSTAINED    requests an hour that the whole window allows over its length`
 
-func (c *Candidate) writeRows(table *tabwriter.Writer, chosen bool, when When) {
+// writeRows writes the rows of one account and returns their number.
+func (c *Candidate) writeRows(table *tabwriter.Writer, chosen bool) int {
 	name := "  " + c.Account.String()
 	if chosen {
 		name = "* " + c.Account.String()
 	}
-	why := c.Detail + Until(c.ClearsAt, c.NoLaterThan, when)
-	if c.Class == "" {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", name, c.Filtered, why)
-		return
-	}
 	class, score := cmp.Or(c.Filtered, string(c.Class)), c.scoreText()
 	if len(c.Terms) == 0 {
 		fmt.Fprintf(table, "%s\t%s\t%s\tno window applies\n", name, class, score)
+		return 1
 	}
 	for i := range c.Terms {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name, class, score, c.Terms[i].row())
 		name, class, score = "", "", ""
 	}
-	if c.Filtered != "" {
-		fmt.Fprintf(table, "\t\t%s\n", why)
-	}
+	return len(c.Terms)
 }
 
 // scoreText is a dash where no window gives a score.

@@ -52,7 +52,15 @@ func (*Adapter) Validate(_ context.Context, config sdk.Config) []sdk.Diagnostic 
 	for _, account := range config.Accounts {
 		found = append(found, validateAccount(account)...)
 	}
-	return found
+	return append(found, sdk.SharedHomes(config.Accounts, "home", homeOf)...)
+}
+
+func homeOf(account sdk.Account) sdk.Path {
+	var a accountConfig
+	if account.Decode(&a) != nil {
+		return ""
+	}
+	return a.Home
 }
 
 func validateAccount(account sdk.Account) []sdk.Diagnostic {

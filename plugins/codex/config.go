@@ -48,7 +48,16 @@ func (*Adapter) Validate(_ context.Context, config sdk.Config) []sdk.Diagnostic 
 	for _, account := range config.Accounts {
 		found = append(found, validateAccount(account)...)
 	}
-	return found
+	return append(found, sdk.SharedHomes(config.Accounts, "home", homeOf)...)
+}
+
+// homeOf gives the folder whose login an account is. A home may hold an API key beside it, which is another account.
+func homeOf(account sdk.Account) sdk.Path {
+	var a accountConfig
+	if account.Decode(&a) != nil || a.APIKey {
+		return ""
+	}
+	return a.Home
 }
 
 func validateProvider(p providerConfig) []sdk.Diagnostic {
