@@ -304,6 +304,12 @@ func TestBadInputIsAnErrorWithARemedy(t *testing.T) {
 			other.serve(config)
 			return []string{"serve", "-config", w.config(simulatedAt(other.listening(config)))}
 		}, 78, []string{"listen on 127.0.0.1:", "taken by another noria", "stop that one"}},
+		{"a doctor who finds another daemon at the port", func(w *world) []string {
+			other := newWorld(w.T)
+			config := other.config(simulatedAt("127.0.0.1:0"))
+			other.serve(config)
+			return []string{"doctor", "-config", w.config(simulatedAt(other.listening(config)))}
+		}, 1, []string{"is served by another noria", "if it is yours and state.dir has changed"}},
 		{"a port in use for metrics", func(w *world) []string {
 			return []string{"serve", "-config", w.config(simulatedAt("127.0.0.1:0") + fmt.Sprintf("metrics {\n  address = %q\n}\n", w.held()))}
 		}, 78, []string{"listen on 127.0.0.1:", "set another metrics.address"}},
@@ -364,10 +370,10 @@ func TestBadInputIsAnErrorWithARemedy(t *testing.T) {
 				t.Errorf("it left something behind:\n%s\nbefore:\n%s", after, before)
 			}
 			// Lines break anywhere.
-			flat := strings.Join(strings.Fields(stderr), " ")
+			flat := strings.Join(strings.Fields(stdout+" "+stderr), " ")
 			for _, words := range c.says {
 				if !strings.Contains(flat, words) {
-					t.Errorf("it does not say %q:\n%s", words, stderr)
+					t.Errorf("it does not say %q:\n%s%s", words, stdout, stderr)
 				}
 			}
 			if trace.MatchString(stdout + stderr) {

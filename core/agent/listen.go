@@ -83,7 +83,7 @@ func listenOne(ctx context.Context, setting, address string) (net.Listener, erro
 		return l, nil
 	case !errors.Is(err, unix.EADDRINUSE):
 		return nil, refuseStart(fmt.Errorf("listen on %s: %w", address, systemCause(err)), another)
-	case isNoria(ctx, address):
+	case IsNoria(ctx, address):
 		return nil, refuseStart(fmt.Errorf("listen on %s: %w by another noria", address, errInUse), "stop that one, or "+another)
 	}
 	return nil, refuseStart(fmt.Errorf("listen on %s: %w by another program", address, errInUse),
@@ -141,8 +141,8 @@ func otherLoopback(addr net.Addr) (string, bool) {
 	return "", false
 }
 
-// isNoria asks who answers at a taken address. It is for the words of an error only.
-func isNoria(ctx context.Context, address string) bool {
+// IsNoria asks who answers at a taken address, for at most half a second. It is for words to people only.
+func IsNoria(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)

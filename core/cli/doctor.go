@@ -87,7 +87,7 @@ func (c *command) examine(ctx context.Context) []finding {
 	defer client.Close()
 	status, err := client.Status(ctx)
 	if err != nil {
-		findings = append(findings, c.examineAbsence(err), examinePort(file.Listen.Address))
+		findings = append(findings, c.examineAbsence(err), examinePort(ctx, file.Listen.Address))
 		if file.CheckState() == nil {
 			findings = append(findings, inspectState(file.State.Dir)...)
 		}
@@ -180,10 +180,14 @@ func (c *command) examineAbsence(err error) finding {
 	return finding{"daemon", problem, err.Error(), "restart the daemon"}
 }
 
-// examinePort tells whether a daemon could listen there.
-func examinePort(address string) finding {
+// examinePort of a daemon that does not answer at its socket: whether one could listen there.
+func examinePort(ctx context.Context, address string) finding {
 	const check = "address"
 	listener, err := net.Listen("tcp", address)
+	if err != nil && agent.IsNoria(ctx, address) {
+		return finding{check, problem, address + " is served by another noria",
+			"if it is yours and state.dir has changed, stop it (SIGTERM) and start it anew; else set another listen.address"}
+	}
 	if err != nil {
 		return finding{check, problem, fmt.Sprintf("%s cannot be listened on: %v", address, err), "stop the program that holds it, or set another listen.address"}
 	}
