@@ -88,8 +88,18 @@ func (c *Client) adopt(i *instance) {
 	c.profile.Store(i.profile)
 	changed := !sameSpec(c.spec, i.spec)
 	c.spec = i.spec
+	known := *c.accounts.Load()
 	c.renewAccounts(i, changed)
 	c.become(i)
+	if !changed {
+		return
+	}
+	// Quota may be that of another login. Before now the instance before this one would have been asked.
+	for name, a := range *c.accounts.Load() {
+		if known[name] != nil {
+			a.probe.hurry()
+		}
+	}
 }
 
 // become makes it the instance to call and wakes those who wait for a change. The caller holds the lock.
@@ -112,8 +122,8 @@ func (c *Client) withdraw() {
 	}
 }
 
-// renewAccounts makes the accounts those of the instance. With a changed configuration every lease is dropped, and quota is
-// read at once: it may be that of another login.
+// renewAccounts makes the accounts those of the instance. With a changed configuration every lease is dropped: it may be that
+// of another login.
 func (c *Client) renewAccounts(i *instance, changed bool) {
 	old := *c.accounts.Load()
 	accounts := map[string]*account{}
@@ -128,7 +138,6 @@ func (c *Client) renewAccounts(i *instance, changed bool) {
 			a = c.newAccount(name)
 		case changed:
 			a.leases.drop()
-			a.probe.hurry()
 		}
 		accounts[name] = a
 	}
