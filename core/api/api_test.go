@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -368,52 +367,6 @@ func TestFollowedEventsEndWithTheDaemon(t *testing.T) {
 	})
 	if err := errors.Join(err, <-closed, <-ended); err != nil {
 		t.Error(err)
-	}
-}
-
-// slowDaemon goes on for a while after the caller of Plugins is gone.
-type slowDaemon struct {
-	fakeDaemon
-	begun chan struct{}
-	ended atomic.Bool
-}
-
-func (d *slowDaemon) Plugins(ctx context.Context) ([]api.Plugin, error) {
-	close(d.begun)
-	<-ctx.Done()
-	time.Sleep(50 * time.Millisecond)
-	d.ended.Store(true)
-	return nil, ctx.Err()
-}
-
-func TestCloseAwaitsCallsThatItCut(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "noria", "control.sock")
-	listener, err := api.Listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	daemon := &slowDaemon{begun: make(chan struct{})}
-	server := api.NewServer(daemon, nil, hclog.NewNullLogger())
-	ended := make(chan error, 2)
-	go func() { ended <- server.Serve(listener) }()
-	client := api.NewClient(socket)
-	defer client.Close()
-	answered := make(chan error, 1)
-	go func() {
-		_, err := client.Plugins(t.Context())
-		answered <- err
-	}()
-	<-daemon.begun
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := server.Close(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("close: %v", err)
-	}
-	if !daemon.ended.Load() {
-		t.Error("closed with a call running")
-	}
-	if <-answered == nil || <-ended != nil {
-		t.Error("the call was answered, or the server failed")
 	}
 }
 
