@@ -48,16 +48,7 @@ func TestClassifyUpstreamAnswers(t *testing.T) {
 		"claude-sse-error-after-message_start":          overloaded,
 		"claude-sse-error-midstream":                    overloaded,
 	}
-	for id, e := range adaptertest.ReadExchanges(t, "testdata/upstream.json") {
-		judgeable := e.Status >= 400 || evidence(e).Event != nil
-		expected, listed := want[id]
-		if judgeable != listed {
-			t.Errorf("%s: judgeable %v, expected %v", id, judgeable, listed)
-		}
-		if listed {
-			t.Run(id, func(t *testing.T) { check(t, evidence(e), expected) })
-		}
-	}
+	adaptertest.ClassifyAll(t, New(), adaptertest.ReadExchanges(t, "testdata/upstream.json"), evidence, want)
 }
 
 // The answers that the official client was shown, and what they say.
@@ -96,15 +87,7 @@ func TestClassifyAnswersTheClientReactsTo(t *testing.T) {
 		"sse-err-afterblock-overloaded": overloaded, "sse-err-in-thinking-overloaded": overloaded,
 		"sse-err-after-thinking-overloaded": overloaded, "sse-err-after-tool-overloaded": overloaded,
 	}
-	for _, path := range adaptertest.Glob(t, "testdata/reactions/*.http") {
-		e := adaptertest.ReadAnswer(t, path)
-		expected, listed := want[e.ID]
-		if !listed {
-			t.Errorf("%s is not in the table", e.ID)
-			continue
-		}
-		t.Run(e.ID, func(t *testing.T) { check(t, evidence(e), expected) })
-	}
+	adaptertest.ClassifyAll(t, New(), adaptertest.ReadAnswers(t, "testdata/reactions/*.http"), evidence, want)
 }
 
 func TestClassifyHostileAnswers(t *testing.T) {

@@ -173,20 +173,4 @@ func TestAKeyHasNoWindows(t *testing.T) {
 	}
 }
 
-func TestOneLoginIsNotTwoAccounts(t *testing.T) {
-	var accounts []sdk.Account
-	for _, name := range []string{"work", "twin"} {
-		account, err := sdk.NewAccount(name, map[string]any{"home": "/made-up"}, sdk.Credential{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		accounts = append(accounts, account)
-	}
-	config, err := sdk.NewConfig(nil, accounts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found := New().Validate(t.Context(), config); len(found) != 1 || found[0].Account != "twin" || found[0].Attribute != "home" {
-		t.Errorf("findings = %+v", found)
-	}
-}
+func TestOneLoginIsNotTwoAccounts(t *testing.T) { adaptertest.RefuseTwin(t, New()) }

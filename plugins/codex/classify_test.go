@@ -57,16 +57,7 @@ func TestClassifyUpstreamAnswers(t *testing.T) {
 		"codex-ws-handshake-401":                unsigned,
 		"codex-ws-handshake-429":                adaptertest.Exhausted(sdk.ScopeAccount, "", base+129600),
 	}
-	for id, e := range adaptertest.ReadExchanges(t, "testdata/upstream.json") {
-		judgeable := e.Status >= 400 || evidence(e).Event != nil
-		expected, listed := want[id]
-		if judgeable != listed {
-			t.Errorf("%s: judgeable %v, expected %v", id, judgeable, listed)
-		}
-		if listed {
-			t.Run(id, func(t *testing.T) { check(t, evidence(e), expected) })
-		}
-	}
+	adaptertest.ClassifyAll(t, New(), adaptertest.ReadExchanges(t, "testdata/upstream.json"), evidence, want)
 }
 
 // The answers that the official client was shown, and what they say.
@@ -111,17 +102,7 @@ func TestClassifyAnswersTheClientReactsTo(t *testing.T) {
 		"g8_400_custom":                      passed,
 		"g8b_400_text":                       passed,
 	}
-	for _, path := range adaptertest.Glob(t, "testdata/responses/*.http") {
-		e := adaptertest.ReadAnswer(t, path)
-		judgeable := e.Status >= 400 || evidence(e).Event != nil
-		expected, listed := want[e.ID]
-		if judgeable != listed {
-			t.Errorf("%s: judgeable %v, expected %v", e.ID, judgeable, listed)
-		}
-		if listed {
-			t.Run(e.ID, func(t *testing.T) { check(t, evidence(e), expected) })
-		}
-	}
+	adaptertest.ClassifyAll(t, New(), adaptertest.ReadAnswers(t, "testdata/responses/*.http"), evidence, want)
 }
 
 func TestClassifyHostileAnswers(t *testing.T) {

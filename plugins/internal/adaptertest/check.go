@@ -51,6 +51,28 @@ func Classify(t *testing.T, adapter sdk.Adapter, resp sdk.Response, want Verdict
 	return v
 }
 
+// ClassifyAll lets an adapter judge recorded answers, which evidence makes what the host would hand over. want has a verdict
+// for each that is a failure, and for no other.
+func ClassifyAll(t *testing.T, adapter sdk.Adapter, answers map[string]Exchange, evidence func(Exchange) sdk.Response, want map[string]Verdict) {
+	t.Helper()
+	for id, e := range answers {
+		resp := evidence(e)
+		judgeable := resp.Status >= 400 || resp.Event != nil
+		expected, listed := want[id]
+		if judgeable != listed {
+			t.Errorf("%s: judgeable %v, expected %v", id, judgeable, listed)
+		}
+		if listed {
+			t.Run(id, func(t *testing.T) { Classify(t, adapter, resp, expected) })
+		}
+	}
+	for id := range want {
+		if _, recorded := answers[id]; !recorded {
+			t.Errorf("%s is not recorded", id)
+		}
+	}
+}
+
 // NewAccount makes the account "work" as the host would.
 func NewAccount(t *testing.T, provider, account map[string]any, credential sdk.Credential) sdk.Account {
 	t.Helper()
@@ -115,6 +137,26 @@ func Validate(t *testing.T, adapter sdk.Validator, cases []Configuration) {
 				t.Errorf("findings = %+v", found)
 			}
 		})
+	}
+}
+
+// RefuseTwin checks that an adapter refuses a second account with the home of another.
+func RefuseTwin(t *testing.T, adapter sdk.Validator) {
+	t.Helper()
+	var accounts []sdk.Account
+	for _, name := range []string{"work", "twin"} {
+		account, err := sdk.NewAccount(name, map[string]any{"home": "/made-up"}, sdk.Credential{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		accounts = append(accounts, account)
+	}
+	config, err := sdk.NewConfig(nil, accounts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := adapter.Validate(t.Context(), config); len(found) != 1 || found[0].Account != "twin" || found[0].Attribute != "home" {
+		t.Errorf("findings = %+v", found)
 	}
 }
 

@@ -48,6 +48,17 @@ func ReadExchanges(t *testing.T, path string) map[string]Exchange {
 	return exchanges
 }
 
+// ReadAnswers reads the raw HTTP answers that match a pattern, by their ids.
+func ReadAnswers(t *testing.T, pattern string) map[string]Exchange {
+	t.Helper()
+	answers := map[string]Exchange{}
+	for _, path := range Glob(t, pattern) {
+		e := ReadAnswer(t, path)
+		answers[e.ID] = e
+	}
+	return answers
+}
+
 // ReadAnswer reads a raw HTTP answer with the events of its stream. Its Date header is when it was observed.
 func ReadAnswer(t *testing.T, path string) Exchange {
 	t.Helper()
