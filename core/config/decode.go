@@ -124,12 +124,7 @@ func (f *File) AtBlock(block, attribute string, d Diagnostic) Diagnostic {
 	if i < 0 {
 		return d
 	}
-	at := f.body.Blocks[i].DefRange()
-	if value, set := setRange(f.body.Blocks[i].Body, attribute); set {
-		at = value
-	}
-	d.Range, d.Snippet = f.place(at)
-	return d
+	return f.atAttribute(f.body.Blocks[i].DefRange(), f.body.Blocks[i].Body, attribute, d)
 }
 
 // AtPlugin places a diagnostic at an attribute of a plugin's block, at the block's header when the attribute is not set, and
@@ -139,9 +134,14 @@ func (f *File) AtPlugin(plugin, provider, attribute string, d Diagnostic) Diagno
 	if i < 0 {
 		return f.At(provider, "", "", d)
 	}
-	at := f.plugins[i].Header
-	if value, set := setRange(f.plugins[i].Body, attribute); set {
-		at = value
+	return f.atAttribute(f.plugins[i].Header, f.plugins[i].Body, attribute, d)
+}
+
+// atAttribute places a diagnostic at an attribute of a block, at the header when it is not set.
+func (f *File) atAttribute(header hcl.Range, body hcl.Body, attribute string, d Diagnostic) Diagnostic {
+	at, set := setRange(body, attribute)
+	if !set {
+		at = header
 	}
 	d.Range, d.Snippet = f.place(at)
 	return d

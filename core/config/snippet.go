@@ -26,14 +26,7 @@ func (f *File) render(found hcl.Diagnostics) Diagnostics {
 	ordered := slices.Clone(found)
 	slices.SortStableFunc(ordered, func(a, b *hcl.Diagnostic) int { return cmp.Compare(offset(a), offset(b)) })
 	var all Diagnostics
-	for i := 0; i < len(ordered); i++ {
-		d := ordered[i]
-		if i == maxDiagnostics {
-			d = &hcl.Diagnostic{
-				Summary: fmt.Sprintf("%d more from here on", len(ordered)-i), Detail: "Fix what is above first.", Subject: d.Subject,
-			}
-			ordered = ordered[:i+1]
-		}
+	for _, d := range shortened(ordered) {
 		rendered := Diagnostic{
 			Severity: SeverityError, Summary: printable.Text(d.Summary), Detail: printable.Text(strings.TrimSpace(d.Detail)),
 		}
@@ -46,6 +39,17 @@ func (f *File) render(found hcl.Diagnostics) Diagnostics {
 		all = append(all, rendered)
 	}
 	return all
+}
+
+// shortened has one for all that are more than anybody reads.
+func shortened(ordered hcl.Diagnostics) hcl.Diagnostics {
+	more := len(ordered) - maxDiagnostics
+	if more <= 0 {
+		return ordered
+	}
+	return append(ordered[:maxDiagnostics], &hcl.Diagnostic{
+		Summary: fmt.Sprintf("%d more from here on", more), Detail: "Fix what is above first.", Subject: ordered[maxDiagnostics].Subject,
+	})
 }
 
 func offset(d *hcl.Diagnostic) int {

@@ -6,9 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/noria-dev/noria/core/internal/owner"
 )
 
 // stateProblem is why a directory cannot hold state, and what to do about it, in sentences.
@@ -42,14 +43,13 @@ func examineState(dir string) *stateProblem {
 	if err != nil {
 		return examineParent(dir, err)
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case info.Mode().Type() == fs.ModeSymlink:
 		return &stateProblem{"It is a symbolic link.", "Set state.dir to the directory that it leads to."}
 	case !info.IsDir():
 		return &stateProblem{"It is no directory.", ownDirectory}
-	case ok && int(stat.Uid) != os.Geteuid():
-		return &stateProblem{fmt.Sprintf("It belongs to another user (uid %d).", stat.Uid), "Run noria as that user, or set another state.dir."}
+	case !owner.Ours(info):
+		return &stateProblem{fmt.Sprintf("It belongs to another user (uid %d).", owner.Of(info)), "Run noria as that user, or set another state.dir."}
 	case info.Mode().Perm()&0o077 != 0:
 		return &stateProblem{fmt.Sprintf("It is open to others (mode %04o).", info.Mode().Perm()),
 			"Look at what is in it, then run: chmod 700 " + dir}
