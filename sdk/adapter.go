@@ -63,8 +63,8 @@ type (
 		LaunchFlags() []string
 		LaunchCommand(ctx context.Context, req LaunchRequest) (Command, error)
 	}
-	// Signer signs requests of providers whose credentials cannot be leased. A host that signs no requests refuses an adapter that
-	// is one, as they would go out unsigned; Noria's does so far.
+	// Signer signs requests of providers whose credentials cannot be leased. A host that signs no requests refuses an
+	// adapter that is one, as they would go out unsigned; Noria's does so far.
 	Signer interface {
 		SignRequest(ctx context.Context, account Account, req SignRequest) (http.Header, error)
 	}

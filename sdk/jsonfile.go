@@ -24,8 +24,8 @@ var (
 )
 
 // ReadJSONFile decodes a regular file of at most 1 MiB that belongs to this user or root, and returns its version, which
-// changes when the file is written again and says nothing of its content. Errors name the file and never hold what stood in it; [fs.ErrNotExist] and
-// [fs.ErrPermission] can be told apart with [errors.Is].
+// changes when the file is written again and says nothing of its content. Errors name the file and never hold what stood
+// in it; [fs.ErrNotExist] and [fs.ErrPermission] can be told apart with [errors.Is].
 func ReadJSONFile(path string, into any) (version string, err error) {
 	data, version, err := readFile(path)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	providerv1 "github.com/noria-dev/noria/sdk/proto/noria/provider/v1"
@@ -162,13 +161,7 @@ func TestCompressedBodiesAreLookedInto(t *testing.T) {
 	plain := []byte(`{"messages":"` + strings.Repeat("x", 300<<10) + `","model":"m-1"}`)
 	encode := map[string]func() []byte{
 		"": func() []byte { return plain }, "identity": func() []byte { return plain },
-		"gzip": func() []byte {
-			var out bytes.Buffer
-			w := gzip.NewWriter(&out)
-			_, _ = w.Write(plain)
-			_ = w.Close()
-			return out.Bytes()
-		},
+		"gzip": func() []byte { return []byte(gzipped(t, string(plain))) },
 		"br": func() []byte {
 			var out bytes.Buffer
 			w := brotli.NewWriter(&out)

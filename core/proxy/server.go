@@ -38,7 +38,8 @@ func (e serverErrors) Write(line []byte) (int, error) {
 }
 
 // Serve serves the listeners until Shutdown, which makes it return nil, or until ctx ends, which cuts every connection and
-// awaits its request. Listeners that speak TLS must not offer HTTP/2. They are closed when it returns. It may be called once.
+// awaits its request. Listeners that speak TLS must not offer HTTP/2. They are closed when it returns. It may be called
+// once.
 func (p *Proxy) Serve(ctx context.Context, listeners ...net.Listener) error {
 	defer p.transports.closeIdle()
 	cut := make(chan struct{})
@@ -65,8 +66,8 @@ func (p *Proxy) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return group.Wait()
 }
 
-// Shutdown stops accepting and returns when the requests that run have ended. When ctx ends first, it cuts them, awaits that they
-// end, and returns ctx's error.
+// Shutdown stops accepting and returns when the requests that run have ended. When ctx ends first, it cuts them, awaits
+// that they end, and returns ctx's error.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	err := p.server.Shutdown(ctx)
 	if err != nil {

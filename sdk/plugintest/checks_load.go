@@ -227,14 +227,14 @@ func (s *suite) checkLaunch(c *providerv1.OfficialCommand, err error, f *finding
 func (s *suite) checkUnavailable(ctx context.Context, f *findings) {
 	ctx, cancel := context.WithTimeout(ctx, otherTime)
 	defer cancel()
-	for cause := range providerv1.Cause_name {
+	for number := range providerv1.Cause_name {
+		cause := providerv1.Cause(number)
+		alone := map[providerv1.Cause]int32{cause: 1}
+		mixed := map[providerv1.Cause]int32{cause: 1, providerv1.Cause_CAUSE_QUOTA: 2}
 		for kind := range providerv1.ForecastKind_name {
-			alone := map[providerv1.Cause]int32{providerv1.Cause(cause): 1}
-			mixed := map[providerv1.Cause]int32{providerv1.Cause(cause): 1, providerv1.Cause_CAUSE_QUOTA: 2}
-			for _, causes := range []map[providerv1.Cause]int32{alone, mixed} {
-				if !s.checkUnavailableFor(ctx, causes, providerv1.ForecastKind(kind), f) {
-					return
-				}
+			forecast := providerv1.ForecastKind(kind)
+			if !s.checkUnavailableFor(ctx, alone, forecast, f) || !s.checkUnavailableFor(ctx, mixed, forecast, f) {
+				return
 			}
 		}
 	}
