@@ -59,6 +59,15 @@ func (d *daemon) Status(ctx context.Context) (api.Status, error) {
 	return status, nil
 }
 
+// uncheckedProviders are those whose adapter's executable is not checked (dev = true).
+func (a *Agent) uncheckedProviders() map[string]bool {
+	unchecked := map[string]bool{}
+	for _, info := range a.host.List() {
+		unchecked[info.Provider] = info.Dev
+	}
+	return unchecked
+}
+
 // withLostLogins counts accounts whose login cannot be had among the causes: state hears of that from requests only.
 func withLostLogins(f placement.Forecast, provider string, accounts []api.Account) placement.Forecast {
 	f.Causes = maps.Clone(f.Causes)

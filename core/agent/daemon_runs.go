@@ -17,20 +17,13 @@ const runnerCheck = 2 * time.Second
 
 // watchRuns ends the keys of runs whose process is gone, until ctx ends.
 func (a *Agent) watchRuns(ctx context.Context) {
-	ticker := time.NewTicker(runnerCheck)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			ended, err := a.keys.RevokeEnded()
-			if ended > 0 {
-				a.log.Info("keys of runs ended with their processes", "keys", ended)
-			}
-			a.warnUnsaved(err)
+	every(ctx, runnerCheck, func() {
+		ended, err := a.keys.RevokeEnded()
+		if ended > 0 {
+			a.log.Info("keys of runs ended with their processes", "keys", ended)
 		}
-	}
+		a.warnUnsaved(err)
+	})
 }
 
 func (a *Agent) warnUnsaved(err error) {

@@ -39,6 +39,22 @@ func (s *scene) certify(name string, serial int64) {
 	s.Write("key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
 }
 
+// healthAs is the status of /healthz at a port of this machine, for who addresses that host.
+func (s *scene) healthAs(client *http.Client, port, host string) int {
+	s.Helper()
+	req, err := http.NewRequest(http.MethodGet, "https://127.0.0.1:"+port+"/healthz", nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	req.Host = host
+	resp, err := client.Do(req)
+	if err != nil {
+		s.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
 func TestADaemonBeyondThisMachineAnswersToItsNamesAlone(t *testing.T) {
 	s := newScene(t, "ada")
 	s.certify("noria.example", 1)
@@ -74,18 +90,8 @@ provider "claude" {
 		"noria.example": http.StatusForbidden, "noria.example:1": http.StatusForbidden, "other.example:" + port: http.StatusForbidden,
 		"0.0.0.0:" + port: http.StatusForbidden, "a.noria.example:" + port: http.StatusForbidden,
 	} {
-		req, err := http.NewRequest(http.MethodGet, "https://127.0.0.1:"+port+"/healthz", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Host = host
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("host %s: status %d, want %d", host, resp.StatusCode, want)
+		if status := s.healthAs(client, port, host); status != want {
+			t.Errorf("host %s: status %d, want %d", host, status, want)
 		}
 	}
 	stdout, stderr, code := d.Run("doctor")
@@ -97,11 +103,7 @@ provider "claude" {
 	if _, stderr, code := d.Run("reload"); code != 0 {
 		t.Fatalf("reload: code %d: %s", code, stderr)
 	}
-	resp, err := client.Get("https://127.0.0.1:" + port + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
+	s.healthAs(client, port, "noria.example:"+port)
 	if serial != 2 {
 		t.Errorf("after a reload the certificate is still number %d", serial)
 	}

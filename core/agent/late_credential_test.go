@@ -1,10 +1,10 @@
 package agent_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,40 +49,16 @@ func (s *scene) letCome() {
 	}
 }
 
-// do runs a command that must succeed.
-func (s *scene) do(arguments ...string) string {
-	s.Helper()
-	out, errs, code := s.Run(arguments...)
-	if code != 0 {
-		s.Fatalf("noria %v: exit %d\n%s%s", arguments, code, out, errs)
-	}
-	return out
-}
-
 // pausing reports whether the account is in a cooldown.
 func (s *scene) pausing(name string) bool {
 	s.Helper()
-	var accounts []api.Account
-	if err := json.Unmarshal([]byte(s.do("accounts", "list", "-json")), &accounts); err != nil {
-		s.Fatal(err)
-	}
-	for _, a := range accounts {
-		for _, b := range a.Blockers {
-			if a.Name == name && b.Cooldown {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.accountsNow()[name].Blockers, func(b api.Blocker) bool { return b.Cooldown })
 }
 
 // boundTo is the account that the session lives on.
 func (s *scene) boundTo(session string) string {
 	s.Helper()
-	var sessions []api.Session
-	if err := json.Unmarshal([]byte(s.do("sessions", "list", "-json")), &sessions); err != nil {
-		s.Fatal(err)
-	}
+	sessions := asked[[]api.Session](s, "sessions", "list")
 	for _, one := range sessions {
 		if strings.HasSuffix(one.Key, session) && len(one.Bindings) == 1 {
 			return one.Bindings[0].Account

@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,16 +12,11 @@ import (
 	"github.com/noria-dev/noria/core/internal/noriatest"
 )
 
-// accountsOf are the daemon's accounts by name.
-func accountsOf(t *testing.T, d *noriatest.Daemon) map[string]api.Account {
-	t.Helper()
-	stdout, stderr, code := d.Run("accounts", "list", "-json")
-	var list []api.Account
-	if err := json.Unmarshal([]byte(stdout), &list); code != 0 || err != nil {
-		t.Fatalf("accounts list: code %d, %v: %s", code, err, stderr)
-	}
+// accountsNow are the daemon's accounts by name.
+func (s *scene) accountsNow() map[string]api.Account {
+	s.Helper()
 	accounts := map[string]api.Account{}
-	for _, account := range list {
+	for _, account := range asked[[]api.Account](s, "accounts", "list") {
 		accounts[account.Name] = account
 	}
 	return accounts
@@ -44,10 +38,10 @@ func TestHomesThatCannotBeReadAreShownAndOthersServe(t *testing.T) {
 	}
 	d := s.Start().Ready()
 	noriatest.Eventually(t, "every home was looked at", func() bool {
-		accounts := accountsOf(t, d)
+		accounts := s.accountsNow()
 		return accounts["missing"].AuthDetail != "" && accounts["broken"].AuthDetail != "" && accounts["pipe"].AuthDetail != ""
 	})
-	accounts := accountsOf(t, d)
+	accounts := s.accountsNow()
 	for _, c := range []struct{ name, auth, says string }{
 		{"good", "unknown", ""},
 		{"missing", "signed_out", "noria connect claude/missing"},
@@ -77,7 +71,7 @@ func TestHomesThatCannotBeReadAreShownAndOthersServe(t *testing.T) {
 	if _, stderr, code := d.Run("accounts", "refresh", "claude/broken"); code != 0 {
 		t.Fatal(stderr)
 	}
-	if a := accountsOf(t, d)["broken"]; !a.Usable || a.AuthDetail != "" {
+	if a := s.accountsNow()["broken"]; !a.Usable || a.AuthDetail != "" {
 		t.Errorf("after it was mended: auth %q, detail %q, usable %v", a.Auth, a.AuthDetail, a.Usable)
 	}
 }
@@ -102,13 +96,13 @@ func TestALoginThatIsThereAgainServesAgain(t *testing.T) {
 	if err != nil || status != http.StatusServiceUnavailable {
 		t.Fatalf("without a login: status %d, error %v, %s", status, err, body)
 	}
-	if blockers := accountsOf(t, d)["ada"].Blockers; len(blockers) != 1 {
+	if blockers := s.accountsNow()["ada"].Blockers; len(blockers) != 1 {
 		t.Fatalf("blockers %+v", blockers)
 	}
 
 	s.Write("ada.token", token("ada")) // the same login as before
 	refresh()
-	if a := accountsOf(t, d)["ada"]; !a.Usable || len(a.Blockers) != 0 {
+	if a := s.accountsNow()["ada"]; !a.Usable || len(a.Blockers) != 0 {
 		t.Errorf("usable %v, blockers %+v", a.Usable, a.Blockers)
 	}
 	c.served(t, "s")

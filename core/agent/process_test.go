@@ -77,6 +77,26 @@ func (s *scene) account(name string) string {
 
 func (s *scene) Helper() { s.TB.Helper() }
 
+// do runs a command that must succeed.
+func (s *scene) do(arguments ...string) string {
+	s.Helper()
+	out, errs, code := s.Run(arguments...)
+	if code != 0 {
+		s.Fatalf("noria %v: exit %d\n%s%s", arguments, code, out, errs)
+	}
+	return out
+}
+
+// asked is what a command that must succeed says as JSON.
+func asked[T any](s *scene, arguments ...string) (answer T) {
+	s.Helper()
+	out := s.do(append(arguments, "-json")...)
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		s.Fatalf("noria %v: %v in %s", arguments, err, out)
+	}
+	return answer
+}
+
 // client sends turns to a daemon.
 type client struct {
 	http *http.Client

@@ -41,12 +41,3 @@ func (a *Agent) ready() (bool, []byte) {
 	}
 	return answer.Ready, body
 }
-
-// uncheckedProviders are those whose adapter's executable is not checked (dev = true).
-func (a *Agent) uncheckedProviders() map[string]bool {
-	unchecked := map[string]bool{}
-	for _, info := range a.host.List() {
-		unchecked[info.Provider] = info.Dev
-	}
-	return unchecked
-}

@@ -53,11 +53,7 @@ func TestReloadAppliesWhatNeedsNoNewStart(t *testing.T) {
 	release()
 	settings := fmt.Sprintf("metrics {\n  address = %q\n}\nlog {\n  level = \"debug\"\n}\ntelemetry {\n  refresh = \"60s\"\n}\nlimits {\n  connections = 7\n  header_time = \"20s\"\n}\n", second)
 	write(settings)
-	stdout, stderr, code := d.Run("reload", "-json")
-	var result api.ReloadResult
-	if err := json.Unmarshal([]byte(stdout), &result); code != 0 || err != nil {
-		t.Fatalf("reload: code %d, %v: %s", code, err, stderr)
-	}
+	result := asked[api.ReloadResult](s, "reload")
 	want := []config.Change{
 		{What: "telemetry.refresh", How: config.Changed},
 		{What: "limits.connections", How: config.Changed},
@@ -76,7 +72,7 @@ func TestReloadAppliesWhatNeedsNoNewStart(t *testing.T) {
 
 	taken, _ := held(t)
 	write(strings.Replace(settings, second, taken, 1))
-	_, stderr, code = d.Run("reload")
+	_, stderr, code := d.Run("reload")
 	if code != 78 || !strings.Contains(stderr, "noria.hcl:8,13") || !strings.Contains(stderr, "Nothing was applied") {
 		t.Errorf("reload with an address that is taken: code %d\n%s", code, stderr)
 	}

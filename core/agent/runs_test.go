@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -74,17 +73,6 @@ func clientScene(t *testing.T) *scene {
 	return s
 }
 
-// tokenOf is what noria token says with these arguments.
-func tokenOf(t *testing.T, d *noriatest.Daemon, args ...string) api.Token {
-	t.Helper()
-	stdout, stderr, code := d.Run(append([]string{"token"}, append(args, "-json")...)...)
-	var token api.Token
-	if err := json.Unmarshal([]byte(stdout), &token); code != 0 || err != nil {
-		t.Fatalf("token %v: code %d, %v: %s", args, code, err, stderr)
-	}
-	return token
-}
-
 // accepts reports whether the daemon takes a key.
 func accepts(t *testing.T, d *noriatest.Daemon, key string) bool {
 	t.Helper()
@@ -101,7 +89,7 @@ func TestAKeyEndsWithTheRunThatWasKilled(t *testing.T) {
 	s := clientScene(t)
 	d := s.Start().Ready()
 	killed, other := s.startRun("killed"), s.startRun("other")
-	if runs := tokenOf(t, d, "show").Runs; len(runs) != 2 || runs[0].PID != killed.runner.Process.Pid || runs[0].Provider != "claude" {
+	if runs := asked[api.Token](s, "token", "show").Runs; len(runs) != 2 || runs[0].PID != killed.runner.Process.Pid || runs[0].Provider != "claude" {
 		t.Errorf("runs %+v", runs)
 	}
 	killed.kill(t)
@@ -109,7 +97,7 @@ func TestAKeyEndsWithTheRunThatWasKilled(t *testing.T) {
 	if !accepts(t, d, other.key) {
 		t.Error("the key of another run ended with it")
 	}
-	if runs := tokenOf(t, d, "show").Runs; len(runs) != 1 || runs[0].PID != other.runner.Process.Pid {
+	if runs := asked[api.Token](s, "token", "show").Runs; len(runs) != 1 || runs[0].PID != other.runner.Process.Pid {
 		t.Errorf("runs %+v", runs)
 	}
 	_, stderr, _ := d.Run("token", "show")
@@ -146,12 +134,12 @@ func TestRotationTellsOfRunsAndEndsThemWhenAsked(t *testing.T) {
 	s := clientScene(t)
 	d := s.Start().Ready()
 	r := s.startRun("run")
-	before := tokenOf(t, d, "show").Key
-	rotated := tokenOf(t, d, "rotate")
+	before := asked[api.Token](s, "token", "show").Key
+	rotated := asked[api.Token](s, "token", "rotate")
 	if len(rotated.Runs) != 1 || rotated.Ended != 0 || !accepts(t, d, r.key) || accepts(t, d, before) || !accepts(t, d, rotated.Key) {
 		t.Errorf("after a rotation: %+v", rotated)
 	}
-	if all := tokenOf(t, d, "rotate", "-runs"); len(all.Runs) != 0 || all.Ended != 1 || accepts(t, d, r.key) {
+	if all := asked[api.Token](s, "token", "rotate", "-runs"); len(all.Runs) != 0 || all.Ended != 1 || accepts(t, d, r.key) {
 		t.Errorf("after a rotation of all: %+v", all)
 	}
 }

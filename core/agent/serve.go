@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -92,15 +91,20 @@ func serveUntil(ctx context.Context, l net.Listener, handler http.Handler) error
 
 // tick lets state see the time pass until ctx ends.
 func (a *Agent) tick(ctx context.Context) {
-	ticker := time.NewTicker(tickTime)
-	defer ticker.Stop()
 	held := false
+	every(ctx, tickTime, func() { held = a.tickOnce(held) })
+}
+
+// every calls do once in each interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			held = a.tickOnce(held)
+			do()
 		}
 	}
 }
@@ -159,11 +163,8 @@ func (a *Agent) logNotReady(setup *Setup, result plugin.Result) {
 	var failure *plugin.Failure
 	if errors.As(result.Err, &failure) {
 		about = append(about, "do", PluginRemedy(result.Name, string(failure.Reason)))
-		var text strings.Builder
-		// A builder takes everything.
-		_ = placed(setup.File, setup.providerOf(result.Name), failure.Diagnostics).Write(&text, false)
-		if text.Len() > 0 {
-			about = append(about, "findings", text.String())
+		if found := placed(setup.File, setup.providerOf(result.Name), failure.Diagnostics); len(found) > 0 {
+			about = append(about, "findings", inFull(found))
 		}
 	}
 	a.log.Error("adapter is not ready", about...)

@@ -47,10 +47,8 @@ func (a *Agent) adapterStates() map[string]plugin.State {
 // logUnusable tells of plugins that cannot be used, with the lines that name them.
 func (a *Agent) logUnusable(setup *Setup) {
 	for _, u := range setup.Unusable {
-		var text strings.Builder
-		// A builder takes everything.
-		_ = config.Diagnostics{u.Finding}.Write(&text, false)
-		a.log.Error("plugin cannot be used; the others serve without it", "plugin", u.Spec.Name, "provider", u.Spec.Provider, "finding", text.String())
+		a.log.Error("plugin cannot be used; the others serve without it", "plugin", u.Spec.Name, "provider", u.Spec.Provider,
+			"finding", inFull(config.Diagnostics{u.Finding}))
 	}
 }
 

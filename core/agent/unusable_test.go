@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,13 +15,8 @@ import (
 // plugins are what noria plugins list says, by name.
 func (s *scene) plugins() map[string]api.Plugin {
 	s.Helper()
-	stdout, stderr, code := s.Run("plugins", "list", "-json")
-	var list []api.Plugin
-	if err := json.Unmarshal([]byte(stdout), &list); code != 0 || err != nil {
-		s.Fatalf("plugins list: code %d, %v: %s", code, err, stderr)
-	}
 	plugins := map[string]api.Plugin{}
-	for _, plugin := range list {
+	for _, plugin := range asked[[]api.Plugin](s, "plugins", "list") {
 		plugins[plugin.Name] = plugin
 	}
 	return plugins
