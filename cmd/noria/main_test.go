@@ -431,12 +431,28 @@ func (w *world) held() string {
 // listening is where the daemon of a configuration serves clients.
 func (w *world) listening(config string) string {
 	w.Helper()
-	code, stdout, stderr := w.noria("status", "-json", "-config", config)
-	var s struct{ Listen []string }
-	if err := json.Unmarshal([]byte(stdout), &s); code != 0 || err != nil || len(s.Listen) == 0 {
-		w.Fatalf("status: exit %d %v %s", code, err, stderr)
+	s := w.status(config)
+	if len(s.Listen) == 0 {
+		w.Fatal("status: the daemon listens nowhere")
 	}
 	return s.Listen[0]
+}
+
+// served is what a daemon tells of itself.
+type served struct {
+	Listen  []string
+	Streams int
+}
+
+// status asks the daemon of a configuration.
+func (w *world) status(config string) served {
+	w.Helper()
+	code, stdout, stderr := w.noria("status", "-json", "-config", config)
+	var s served
+	if err := json.Unmarshal([]byte(stdout), &s); code != 0 || err != nil {
+		w.Fatalf("status: exit %d %v %s", code, err, stderr)
+	}
+	return s
 }
 
 // listing names everything in this world.
@@ -544,19 +560,7 @@ provider "simulated" {
 // ask sends a turn that takes long, and returns once it is on its way.
 func (w *world) ask(config string) (answered <-chan error) {
 	w.Helper()
-	status := func() (listen string, streams int) {
-		w.Helper()
-		code, stdout, stderr := w.noria("status", "-json", "-config", config)
-		var s struct {
-			Listen  []string
-			Streams int
-		}
-		if err := json.Unmarshal([]byte(stdout), &s); code != 0 || err != nil || len(s.Listen) == 0 {
-			w.Fatalf("status: exit %d %v %s", code, err, stderr)
-		}
-		return s.Listen[0], s.Streams
-	}
-	address, _ := status()
+	address := w.listening(config)
 	done := make(chan error, 1)
 	go func() {
 		response, err := http.Post("http://"+address+"/simulated/v1/turns", "application/json", strings.NewReader(`{"session":"s","model":"m"}`))
@@ -570,7 +574,7 @@ func (w *world) ask(config string) (answered <-chan error) {
 		done <- err
 	}()
 	for range 500 {
-		if _, streams := status(); streams == 1 {
+		if w.status(config).Streams == 1 {
 			return done
 		}
 	}
