@@ -117,8 +117,18 @@ func TestCredentialsComeFromValueFileOrCommand(t *testing.T) {
 		"an empty command":   {Credential{Command: []string{"true"}}, ErrEmptyCredential},
 		"an absent file":     {Credential{File: path + "x"}, os.ErrNotExist},
 	} {
-		if _, _, err := reader.Read(t.Context(), c.credential); !errors.Is(err, c.want) {
+		_, _, err := reader.Read(t.Context(), c.credential)
+		if !errors.Is(err, c.want) {
 			t.Errorf("%s: error = %v, want %v", name, err, c.want)
+		}
+		if got := CredentialRefusal(err); got != RefusalSignedOut {
+			t.Errorf("%s: refused as %v, want signed out", name, got)
+		}
+	}
+	for name, c := range map[string]Credential{"a failing command": {Command: []string{"false"}}, "a folder": {File: t.TempDir()}} {
+		_, _, err := reader.Read(t.Context(), c)
+		if got := CredentialRefusal(err); err == nil || got != RefusalTemporary {
+			t.Errorf("%s: %v refused as %v, want temporary", name, err, got)
 		}
 	}
 	if _, _, err := reader.Read(t.Context(), Credential{Command: []string{"sh", "-c", "echo CANARY; exit 1"}}); err == nil || strings.Contains(err.Error(), "CANARY\n") {

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 )
@@ -63,6 +64,15 @@ func (c *Credentials) Read(ctx context.Context, credential Credential) (secret S
 		return "", "", ErrEmptyCredential
 	}
 	return Secret(text), c.Generation(text), nil
+}
+
+// CredentialRefusal is the code with which to refuse a lease when [Credentials.Read] failed: only a source that is absent or
+// empty proves that nobody is signed in. All else can pass, such as a vault that is locked or a command that took too long.
+func CredentialRefusal(err error) RefusalCode {
+	if errors.Is(err, ErrNoCredential) || errors.Is(err, ErrEmptyCredential) || errors.Is(err, fs.ErrNotExist) {
+		return RefusalSignedOut
+	}
+	return RefusalTemporary
 }
 
 // Generation names a credential for as long as this process lives.

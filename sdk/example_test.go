@@ -200,6 +200,17 @@ func ExampleCredentials_Read() {
 	// Output: [redacted] <nil> true
 }
 
+func ExampleCredentialRefusal() {
+	credentials := sdk.NewCredentials()
+	for _, command := range []string{"true", "false"} { // one prints nothing, one fails
+		_, _, err := credentials.Read(context.Background(), sdk.Credential{Command: []string{command}})
+		fmt.Println(sdk.CredentialRefusal(err))
+	}
+	// Output:
+	// REFUSAL_CODE_SIGNED_OUT
+	// REFUSAL_CODE_TEMPORARY
+}
+
 func ExampleRunClient() {
 	out, err := sdk.RunClient(context.Background(), sdk.Command{Argv: []string{"sh", "-c", "echo $GREETING; exit 3"},
 		Env: map[string]string{"GREETING": "hello"}}, time.Minute)

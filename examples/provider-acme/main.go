@@ -46,7 +46,7 @@ func (a acme) Lease(ctx context.Context, account sdk.Account, _ sdk.LeaseRequest
 	}
 	token, generation, err := a.credentials.Read(ctx, sdk.Credential{File: string(own.TokenFile)})
 	if err != nil {
-		return sdk.Lease{}, sdk.Refuse(sdk.RefusalSignedOut, "Put the account's token into its token_file.")
+		return sdk.Lease{}, sdk.Refuse(sdk.CredentialRefusal(err), "Put the account's token into its token_file.")
 	}
 	return sdk.Lease{BaseURL: provider.Endpoint, Generation: generation,
 		Set: map[string]string{"authorization": "Bearer " + string(token)}}, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"github.com/noria-dev/noria/sdk"
@@ -86,7 +85,7 @@ func (a *Adapter) renew(ctx context.Context, s settings, version string) error {
 func (a *Adapter) leaseOfCredential(ctx context.Context, account sdk.Account, s settings, base string) (sdk.Lease, error) {
 	token, generation, err := a.credentials.Read(ctx, account.Credential)
 	if err != nil {
-		return sdk.Lease{}, sdk.Refuse(unreadCode(err), "the credential of "+accountName(account)+" cannot be read: "+err.Error())
+		return sdk.Lease{}, sdk.Refuse(sdk.CredentialRefusal(err), "the credential of "+accountName(account)+" cannot be read: "+err.Error())
 	}
 	isKey := strings.HasPrefix(string(token), "sk-ant-api")
 	isSubscription := strings.HasPrefix(string(token), "sk-ant-oat")
@@ -128,15 +127,6 @@ func refuseUnread(account sdk.Account, err error) error {
 		return sdk.Refuse(sdk.RefusalSignedOut, accountName(account)+" is signed out: "+remedy(account))
 	}
 	return sdk.Refuse(sdk.RefusalTemporary, "the login of "+accountName(account)+" cannot be read: "+err.Error())
-}
-
-// unreadCode: only a source that is absent or empty proves that nobody is signed in. All else can pass: a vault that is
-// locked, a command that took too long.
-func unreadCode(err error) sdk.RefusalCode {
-	if errors.Is(err, sdk.ErrNoCredential) || errors.Is(err, sdk.ErrEmptyCredential) || errors.Is(err, fs.ErrNotExist) {
-		return sdk.RefusalSignedOut
-	}
-	return sdk.RefusalTemporary
 }
 
 func accountName(account sdk.Account) string { return provider + "/" + account.Name }

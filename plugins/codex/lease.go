@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"github.com/noria-dev/noria/sdk"
@@ -95,7 +94,7 @@ func (a *Adapter) renew(ctx context.Context, s settings, version string, force b
 func (a *Adapter) credentialLogin(ctx context.Context, account sdk.Account, s settings) (login, error) {
 	token, generation, err := a.credentials.Read(ctx, account.Credential)
 	if err != nil {
-		return login{}, sdk.Refuse(unreadCode(err), "the credential of "+accountName(account)+" cannot be read: "+err.Error())
+		return login{}, sdk.Refuse(sdk.CredentialRefusal(err), "the credential of "+accountName(account)+" cannot be read: "+err.Error())
 	}
 	if strings.HasPrefix(string(token), "sk-") && !s.account.APIKey {
 		return login{}, sdk.Refuse(sdk.RefusalNotEligible,
@@ -121,15 +120,6 @@ func refuseUnread(account sdk.Account, err error) error {
 			"the login of "+accountName(account)+" is a pay-as-you-go API key: set api_key = true to use it, or "+remedy(account))
 	}
 	return sdk.Refuse(sdk.RefusalTemporary, "the login of "+accountName(account)+" cannot be read: "+err.Error())
-}
-
-// unreadCode: only a source that is absent or empty proves that nobody is signed in. All else can pass: a vault that is
-// locked, a command that took too long.
-func unreadCode(err error) sdk.RefusalCode {
-	if errors.Is(err, sdk.ErrNoCredential) || errors.Is(err, sdk.ErrEmptyCredential) || errors.Is(err, fs.ErrNotExist) {
-		return sdk.RefusalSignedOut
-	}
-	return sdk.RefusalTemporary
 }
 
 func accountName(account sdk.Account) string { return provider + "/" + account.Name }
