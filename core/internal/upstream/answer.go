@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 )
 
 // answer is one answer being given.
@@ -111,15 +110,6 @@ func (a *answer) stream() {
 
 // event sends one event; format is JSON.
 func (a *answer) event(kind, format string, args ...any) {
-	if a.events > 0 && a.plan.pause > 0 {
-		pause := time.NewTimer(a.plan.pause)
-		defer pause.Stop()
-		select {
-		case <-pause.C:
-		case <-a.r.Context().Done():
-			a.cut()
-		}
-	}
 	_, err := fmt.Fprintf(a.w, "event: %s\ndata: "+format+"\n\n", append([]any{kind}, args...)...)
 	if err == nil {
 		err = http.NewResponseController(a.w).Flush()

@@ -29,8 +29,6 @@ type Behaviour struct {
 	retryAfter time.Duration
 	// before the status, and after the first event that carries output, the answer waits for these.
 	before, middle <-chan struct{}
-	// pause between events.
-	pause time.Duration
 	// cutAfter so many events the connection is cut; 0: never.
 	cutAfter int
 	// telemetry in a stream.
@@ -83,9 +81,6 @@ func (b Behaviour) After(ready <-chan struct{}) Behaviour { b.before = ready; re
 
 // HaltUntil makes a stream halt after its first output until ready is closed.
 func (b Behaviour) HaltUntil(ready <-chan struct{}) Behaviour { b.middle = ready; return b }
-
-// Slow makes a stream pause between events.
-func (b Behaviour) Slow(pause time.Duration) Behaviour { b.pause = pause; return b }
 
 // Cut makes the connection break after so many events.
 func (b Behaviour) Cut(events int) Behaviour { b.cutAfter = events; return b }
