@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/noria-dev/noria/core/api"
+	"github.com/noria-dev/noria/core/internal/noriatest"
 )
 
 // plugins are what noria plugins list says, by name.
@@ -20,6 +21,28 @@ func (s *scene) plugins() map[string]api.Plugin {
 		plugins[plugin.Name] = plugin
 	}
 	return plugins
+}
+
+func everyCommandTellsOfThePlugin(t *testing.T, d *noriatest.Daemon) {
+	t.Helper()
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"status"}, 0, "simulated: its adapter is not ready (failed)"},
+		{[]string{"plugins", "list", "-strict"}, 2, "the disk is not there yet"},
+		{[]string{"plugins", "info", "simulated"}, 0, "does not describe itself"},
+		{[]string{"plugins", "restart", "simulated"}, 1, "the disk is not there yet"},
+		{[]string{"doctor"}, 1, "the disk is not there yet"},
+		{[]string{"config", "validate"}, 78, "the disk is not there yet"},
+		{[]string{"reload"}, 78, "Nothing was applied"},
+	} {
+		stdout, stderr, code := d.Run(c.args...)
+		if flat := strings.Join(strings.Fields(stdout+stderr), " "); code != c.code || !strings.Contains(flat, c.says) {
+			t.Errorf("noria %v: code %d, want %d and %q\n%s%s", c.args, code, c.code, c.says, stdout, stderr)
+		}
+	}
 }
 
 func TestAPluginThatCannotBeUsedHarmsItsOwnProviderOnly(t *testing.T) {
@@ -40,24 +63,7 @@ func TestAPluginThatCannotBeUsedHarmsItsOwnProviderOnly(t *testing.T) {
 	if p := s.plugins()["simulated"]; p.Status != "failed" || p.Reason != "describe_failed" || p.Accounts != 1 || p.SHA256 == "" {
 		t.Errorf("the plugin is listed as %+v", p)
 	}
-	for _, c := range []struct {
-		args []string
-		code int
-		says string
-	}{
-		{[]string{"status"}, 0, "simulated: its adapter is not ready (failed)"},
-		{[]string{"plugins", "list", "-strict"}, 2, "the disk is not there yet"},
-		{[]string{"plugins", "info", "simulated"}, 0, "does not describe itself"},
-		{[]string{"plugins", "restart", "simulated"}, 1, "the disk is not there yet"},
-		{[]string{"doctor"}, 1, "the disk is not there yet"},
-		{[]string{"config", "validate"}, 78, "the disk is not there yet"},
-		{[]string{"reload"}, 78, "Nothing was applied"},
-	} {
-		stdout, stderr, code := d.Run(c.args...)
-		if flat := strings.Join(strings.Fields(stdout+stderr), " "); code != c.code || !strings.Contains(flat, c.says) {
-			t.Errorf("noria %v: code %d, want %d and %q\n%s%s", c.args, code, c.code, c.says, stdout, stderr)
-		}
-	}
+	everyCommandTellsOfThePlugin(t, d)
 	resp, err := http.Get("http://" + d.Address + "/readyz")
 	if err != nil {
 		t.Fatal(err)
