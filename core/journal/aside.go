@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 )
@@ -34,12 +33,7 @@ func (a aside) keep(dir FS) error {
 	if a.whole {
 		return dir.Rename(a.name, a.name+damagedSuffix)
 	}
-	file, err := dir.Create(a.name + damagedSuffix)
-	if errors.Is(err, fs.ErrExist) { // this damage was seen before
-		if err = dir.Remove(a.name + damagedSuffix); err == nil {
-			file, err = dir.Create(a.name + damagedSuffix)
-		}
-	}
+	file, err := createAnew(dir, a.name+damagedSuffix) // this damage may have been seen before
 	if err != nil {
 		return err
 	}

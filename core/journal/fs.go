@@ -1,6 +1,10 @@
 package journal
 
-import "io"
+import (
+	"errors"
+	"io"
+	"io/fs"
+)
 
 // FS is the directory a journal lives in: a flat set of files. Tests put another one under the journal to crash it at every
 // operation. Its methods are called by one goroutine at a time; files are used beside them.
@@ -35,4 +39,16 @@ type File interface {
 	// Linked returns an error when the file is not at its path any more.
 	Linked() error
 	Close() error
+}
+
+// createAnew makes a file, in place of one of that name if there is one.
+func createAnew(dir FS, name string) (File, error) {
+	file, err := dir.Create(name)
+	if !errors.Is(err, fs.ErrExist) {
+		return file, err
+	}
+	if err := dir.Remove(name); err != nil {
+		return nil, err
+	}
+	return dir.Create(name)
 }

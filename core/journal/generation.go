@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"io/fs"
 	"strconv"
 	"strings"
 
@@ -156,12 +155,7 @@ func (j *Journal) createSegment() (*segment, error) {
 func (j *Journal) writeSnapshot(h *header, s *segment, write func(io.Writer) (uint64, error)) error {
 	name := snapshotName(h.generation)
 	temporary := name + temporarySuffix
-	file, err := j.fs.Create(temporary)
-	if errors.Is(err, fs.ErrExist) { // left by an attempt that failed
-		if err = j.fs.Remove(temporary); err == nil {
-			file, err = j.fs.Create(temporary)
-		}
-	}
+	file, err := createAnew(j.fs, temporary) // an attempt that failed may have left one
 	if err != nil {
 		return err
 	}

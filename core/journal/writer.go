@@ -103,7 +103,7 @@ func (j *Journal) checkSize(s *segment) {
 		j.latchLocked(errFull)
 		return
 	}
-	if s.bytes >= j.limits.RotateBytes || s.entries >= j.limits.RotateEntries {
+	if j.grown(s) {
 		j.want()
 	}
 }
