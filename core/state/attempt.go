@@ -1,7 +1,6 @@
 package state
 
 import (
-	"errors"
 	"time"
 
 	"github.com/noria-dev/noria/core/placement"
@@ -32,8 +31,6 @@ type attempt struct {
 	// cause why the session left its account, if it does.
 	cause string
 }
-
-// ErrAttemptExists says that an attempt of that number is under way.
 
 // Accept records that the upstream accepted the attempt's work, and tells what that did. It binds, if the binding is still
 // the one that was seen when the attempt was placed, and starts predicted clocks.
@@ -168,5 +165,3 @@ func (s *Store) Reject(id uint64, rejection quota.Rejection, at time.Time) (sequ
 	s.notify()
 	return sequence, err
 }
-
-var ErrAttemptExists = errors.New("attempt exists")

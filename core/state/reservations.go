@@ -43,7 +43,6 @@ func (s *Store) insertReservation(attempt *attempt, req placement.Request, d pla
 	}
 	txn.Commit()
 	attempt.reserved = true
-	s.reservations++
 	return nil
 }
 
@@ -69,7 +68,6 @@ func (s *Store) dropReservation(attempt *attempt) {
 	if !attempt.reserved {
 		return
 	}
-	s.reservations--
 	txn := s.db.Txn(true)
 	defer txn.Abort()
 	if err := txn.Delete(tableReservations, &reservationRow{Attempt: attempt.id}); err == nil { // it is there: nothing can fail

@@ -274,13 +274,7 @@ func (b *batches[Row]) flush() {
 }
 
 func count(txn *memdb.Txn, table string) (int, error) {
-	rows, err := txn.Get(table, indexID)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", table, err)
-	}
 	n := 0
-	for raw := rows.Next(); raw != nil; raw = rows.Next() {
-		n++
-	}
-	return n, nil
+	err := all(txn, table, func(any) bool { n++; return true })
+	return n, err
 }

@@ -22,8 +22,13 @@ func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := Stats{
-		Bindings: s.used.bindings, InMemory: len(s.live), InFlight: len(s.attempts), Reservations: s.reservations,
+		Bindings: s.used.bindings, InMemory: len(s.live), InFlight: len(s.attempts),
 		Entries: s.entries, Sequence: s.sequence, Durable: s.log.DurableSequence(), ClockHeld: s.clock.held,
+	}
+	for _, attempt := range s.attempts {
+		if attempt.reserved {
+			stats.Reservations++
+		}
 	}
 	for _, a := range s.accounts {
 		stats.Blockers += len(a.Blockers)

@@ -19,6 +19,8 @@ var (
 	ErrClosed         = errors.New("store closed")
 	ErrUnknownAccount = errors.New("unknown account")
 	ErrUnknownSession = errors.New("unknown session")
+	// ErrAttemptExists says that an attempt of that number is under way.
+	ErrAttemptExists = errors.New("attempt exists")
 )
 
 // Settings may change while the store runs. Zero values mean the defaults.
@@ -54,11 +56,10 @@ type Store struct {
 	configured []*account                  // in configuration order
 	providers  map[string][]*quota.Account // the same, of each provider
 
-	live         map[string]*liveSession
-	touched      []*liveModel // whose row is older than what is known in memory
-	attempts     map[uint64]*attempt
-	reservations int
-	used         space // by bindings
+	live     map[string]*liveSession
+	touched  []*liveModel // whose row is older than what is known in memory
+	attempts map[uint64]*attempt
+	used     space // by bindings
 
 	demand        quota.Demand
 	demandWriting writing
