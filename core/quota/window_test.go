@@ -28,16 +28,12 @@ func TestStatesOfWindowsInPlacement(t *testing.T) {
 		"marked beyond use is stale": {
 			func(a *Account) {
 				a.see("5h", 30, later, 0)
-				r := a.reading("5h", 0, time.Time{}, time.Minute)
-				r.State, r.HasUsed = Unknown, false
-				a.Observe([]Reading{r}, start.Add(time.Minute))
+				a.seeOnly(Unknown, time.Minute)
 			}, start.Add(time.Hour), StateStale, false, 30, 1},
 		"a reading that says nothing of the percentage changes nothing": {
 			func(a *Account) {
 				a.see("5h", 30, later, 0)
-				r := a.reading("5h", 0, time.Time{}, time.Minute)
-				r.State, r.HasUsed = NotExposed, false
-				a.Observe([]Reading{r}, start.Add(time.Minute))
+				a.seeOnly(NotExposed, time.Minute)
 			}, start.Add(time.Hour), StateObserved, true, 30, 1},
 		"awaiting its first use": {
 			func(a *Account) { a.await() }, start.Add(time.Hour), StateAwaiting, true, 0, 5},
@@ -74,6 +70,13 @@ func TestStatesOfWindowsInPlacement(t *testing.T) {
 			near(t, "hours left", w.HoursLeft(c.at), c.hours)
 		})
 	}
+}
+
+// seeOnly reads a state of the 5h window that comes without a percentage.
+func (a *Account) seeOnly(state ReportedState, after time.Duration) {
+	r := a.reading("5h", 0, time.Time{}, after)
+	r.State, r.HasUsed = state, false
+	a.Observe([]Reading{r}, start.Add(after))
 }
 
 func (a *Account) await() {
