@@ -131,7 +131,11 @@ func TestAForeignFileIsKeptAsideAndTheSnapshotServes(t *testing.T) {
 
 func TestAnEmptyJournalMeansTheSnapshotAlone(t *testing.T) {
 	im := smallImage(t)
-	o, r, _, err := recoverOn(im.with("journal-3", nil))
+	empty, err := os.ReadFile(filepath.Join("testdata", "hostile", "journal", "j11-empty.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, r, _, err := recoverOn(im.with("journal-3", empty))
 	if err != nil || len(o.rows) != 16 || r.BadLines != 0 {
 		t.Errorf("%d rows, %+v, %v", len(o.rows), r, err)
 	}

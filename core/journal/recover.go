@@ -33,7 +33,7 @@ type Recovered struct {
 // Recover calls restore with the body of the newest good snapshot, if there is one, and then apply for every good entry after it, in
 // ascending sequence. When restore fails the snapshot before is tried; an entry that apply refuses is treated as a bad line. An
 // error that is errors.ErrUnsupported, from either, ends recovery with a *NewerFormatError and nothing is touched. Otherwise the
-// journal accepts entries from now on, and Recovered and Findings say what was found. It is called once.
+// journal accepts entries from now on, and Findings says what was found. It is called once.
 func (j *Journal) Recover(restore func(sequence uint64, body []byte) error, apply func(sequence uint64, entry []byte) error) error {
 	start := j.clock.Now()
 	if err := j.beginRecovery(); err != nil {
