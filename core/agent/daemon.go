@@ -78,7 +78,11 @@ func withLostLogins(f placement.Forecast, provider string, accounts []api.Accoun
 		if f.Causes == nil {
 			f.Causes = map[string]int{}
 		}
-		f.Causes[string(quota.CauseCredential)]++
+		cause := quota.CauseAuth
+		if account.Auth == loginUnavailable {
+			cause = quota.CauseCredential
+		}
+		f.Causes[string(cause)]++
 	}
 	return f
 }

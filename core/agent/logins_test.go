@@ -76,6 +76,20 @@ func TestHomesThatCannotBeReadAreShownAndOthersServe(t *testing.T) {
 	}
 }
 
+func TestAnAccountThatAReloadAddsIsLookedAt(t *testing.T) {
+	s := newScene(t, "good")
+	d := s.Start().Ready()
+	s.Write("noria.hcl", hostConfiguration+fmt.Sprintf("provider \"claude\" {\n  upstream = %q\n%s  account \"missing\" {\n    home = %q\n  }\n}\n",
+		s.upstream.URL, s.account("good"), s.Path("missing")))
+	if _, stderr, code := d.Run("reload"); code != 0 {
+		t.Fatal(stderr)
+	}
+	noriatest.Eventually(t, "the new home was looked at", func() bool {
+		a := s.accountsNow()["missing"]
+		return a.Auth == "signed_out" && !a.Usable
+	})
+}
+
 func TestALoginThatIsThereAgainServesAgain(t *testing.T) {
 	s := newScene(t, "ada")
 	d := s.Start().Ready()

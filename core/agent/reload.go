@@ -128,6 +128,8 @@ func (a *Agent) adopt(setup *Setup, opened anew) error {
 	a.store.ApplySettings(settingsOf(cfg))
 	a.proxy.SetLimits(proxyLimits(cfg.Limits))
 	a.host.SetRefresh(cfg.Telemetry.Refresh)
+	// Adapters arrived before state knew of the accounts that are new.
+	defer a.adapterArrived()
 	return a.tellAccounts(setup)
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/noria-dev/noria/core/agent"
@@ -17,6 +18,7 @@ import (
 	"github.com/noria-dev/noria/core/config"
 	"github.com/noria-dev/noria/core/internal/ansi"
 	"github.com/noria-dev/noria/core/internal/owner"
+	"github.com/noria-dev/noria/core/placement"
 )
 
 // probeTime bounds each look at a listener.
@@ -96,7 +98,7 @@ func (c *command) examine(ctx context.Context) []finding {
 	}
 	findings = slices.Concat(findings, c.examinePlugins(ctx, client, err == nil))
 	if err == nil {
-		findings = slices.Concat(findings, examineClients(ctx, client, status), examineAccounts(status.Accounts))
+		findings = slices.Concat(findings, examineClients(ctx, client, status), examineAccounts(status.Accounts), c.examineForecasts(status))
 	}
 	return findings
 }
@@ -280,6 +282,18 @@ func examineClients(ctx context.Context, client *api.Client, s api.Status) []fin
 	return findings
 }
 
+// examineForecasts finds providers of which no account can serve.
+func (c *command) examineForecasts(s api.Status) []finding {
+	var findings []finding
+	for _, provider := range s.Providers {
+		if f := provider.Forecast; f != nil {
+			findings = append(findings, finding{"provider " + provider.Name, warning,
+				"no account can serve: " + placement.CausesInWords(f.Causes), f.Sentence(c.program.when)})
+		}
+	}
+	return findings
+}
+
 func examineAccounts(accounts []api.Account) []finding {
 	var findings []finding
 	for _, a := range accounts {
@@ -288,8 +302,8 @@ func examineAccounts(accounts []api.Account) []finding {
 		case a.DisabledBy != "":
 			f.Detail = "off by " + a.DisabledBy
 		case noLogin(a):
-			f.Result, f.Detail = problem, loginText(a)
-			if a.AuthDetail != "" {
+			f.Result = problem
+			if a.AuthDetail != "" && !strings.Contains(a.AuthDetail, f.Detail) {
 				f.Detail += ": " + a.AuthDetail
 			}
 			f.Remedy = fmt.Sprintf("make sure that this user can read its home or credential, or log in again with \"noria connect %s\"", a.ID())

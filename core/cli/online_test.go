@@ -262,3 +262,16 @@ func TestAConfigurationThatIsNotThereNamesNoDaemon(t *testing.T) {
 		t.Errorf("the daemon of another configuration was told %q", told)
 	}
 }
+
+func TestDoctorTellsOfProvidersThatCannotServe(t *testing.T) {
+	inPrivateHome(t)
+	serve(t, &fakeDaemon{})
+	_, stdout, stderr := noria(t, "doctor")
+	line := strings.Join(strings.Fields(stdout), " ")
+	if !strings.Contains(line, "provider codex warning no account can serve: 1 disabled, 1 out of quota codex/main can serve again from ") {
+		t.Errorf("doctor does not tell of codex:\n%s%s", stdout, stderr)
+	}
+	if strings.Contains(line, "provider claude") {
+		t.Errorf("doctor finds fault with a provider that serves:\n%s", stdout)
+	}
+}

@@ -355,6 +355,7 @@ func TestForecastSentencesTellWhatToDo(t *testing.T) {
 		{"the network is worth another try", providerv1.Cause_CAUSE_NETWORK, placement.Forecast{}, "Try again."},
 		{"so is a late credential", providerv1.Cause_CAUSE_CREDENTIAL, placement.Forecast{}, "Try again."},
 		{"so is a throttle without a time", providerv1.Cause_CAUSE_THROTTLED, placement.Forecast{}, "Try again."},
+		{"what is off can be enabled", providerv1.Cause_CAUSE_DISABLED, placement.Forecast{}, "Enable one with noria accounts enable claude/NAME."},
 		{"a quota without a time is not", providerv1.Cause_CAUSE_QUOTA, placement.Forecast{}, "It is not known when that changes. See noria status."},
 		{"an authoritative time is exact", providerv1.Cause_CAUSE_QUOTA, placement.Forecast{Kind: placement.ForecastExact, At: at}, "The next one is free at 04:00 UTC, in 1 h 0 min."},
 		{"any other is a bound", providerv1.Cause_CAUSE_NETWORK, placement.Forecast{Kind: placement.ForecastNoLaterThan, At: at}, "The next one is free no later than 04:00 UTC, in 1 h 0 min."},

@@ -73,6 +73,8 @@ func (x *exchange) forecastSentence(causes map[providerv1.Cause]int, f placement
 		return "Sign in again with noria connect " + x.provider + "/" + cmp.Or(f.Account.Name, "NAME") + "."
 	case f.At.IsZero() && passing(causes):
 		return "Try again."
+	case f.At.IsZero() && causes[providerv1.Cause_CAUSE_DISABLED] > 0:
+		return "Enable one with noria accounts enable " + x.provider + "/NAME."
 	case f.At.IsZero():
 		return "It is not known when that changes. See noria status."
 	case f.Kind == placement.ForecastExact:
